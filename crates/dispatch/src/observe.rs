@@ -1,0 +1,264 @@
+//! Observers see every call, from outside.
+//!
+//! A [`Call`] is asked, not told: who wants no shapes pays for none. With no observer
+//! active, a call pays one relaxed load and one branch.
+
+use crate::Device;
+use crate::slots::{SLOTS, Slots};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a call is, for those who treat kinds differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// An operator.
+    Operator,
+    /// The engine at work on one node of the backward graph; named like the node.
+    Evaluate,
+    /// The derivative of a node, inside [`Kind::Evaluate`].
+    Backward,
+    /// A range that a program or an optimizer named.
+    Scope,
+    /// A module's forward call.
+    Module,
+}
+
+/// A call's name: known when the program was compiled, or made up while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name<'a> {
+    /// Kept by reference.
+    Static(&'static str),
+    /// Must be copied to be kept.
+    Borrowed(&'a str),
+}
+
+impl<'a> Name<'a> {
+    /// The name as text.
+    pub fn as_str(self) -> &'a str {
+        match self {
+            Name::Static(name) => name,
+            Name::Borrowed(name) => name,
+        }
+    }
+}
+
+/// A tensor as observers see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorArgument<'a> {
+    /// Size of each dimension.
+    pub shape: &'a [usize],
+    /// Elements from one index to the next, per dimension.
+    pub strides: &'a [usize],
+    /// Short name of the element type, e.g. `f32`.
+    pub dtype: &'static str,
+}
+
+/// One argument of a call, in the order of the operator's schema.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Argument<'a> {
+    /// A tensor, or a number that stands for one (no dimensions).
+    Tensor(TensorArgument<'a>),
+    /// A list of tensors.
+    Tensors(&'a [TensorArgument<'a>]),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// A list of integers.
+    Ints(&'a [i64]),
+    /// A list of floats.
+    Floats(&'a [f64]),
+    /// A list of truth values.
+    Bools(&'a [bool]),
+    /// Text.
+    Text(&'a str),
+    /// An optional argument that was not given.
+    None,
+}
+
+/// Links a backward call to the forward call that caused it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    /// On a forward call, the number of the next node to be recorded; on a backward
+    /// call, the number of its node.
+    pub number: u64,
+    /// On a backward call, the [thread](crate::thread::number) the forward ran on; else 0.
+    pub forward_thread: u32,
+}
+
+/// What an observer can ask about a call, while it is being entered.
+pub trait Call {
+    /// The public name, e.g. `aten::add`.
+    fn name(&self) -> Name<'_>;
+    /// What the call is.
+    fn kind(&self) -> Kind {
+        Kind::Operator
+    }
+    /// Where its tensors live; `None` if it has none.
+    fn device(&self) -> Option<Device> {
+        None
+    }
+    /// Visits the arguments in the order of the schema.
+    fn arguments(&self, _visit: &mut dyn FnMut(Argument<'_>)) {}
+    /// Floating-point operations the call performs, its children's not counted.
+    fn flops(&self) -> u64 {
+        0
+    }
+    /// The link between forward and backward, where autograd is involved.
+    fn sequence(&self) -> Option<Sequence> {
+        None
+    }
+}
+
+/// Watches calls, on the thread that makes them. An observer is a static.
+pub trait Observer: Sync {
+    /// Call number `id` starts. The token comes back in [`exit`](Observer::exit).
+    fn enter(&self, id: u64, call: &dyn Call) -> u64;
+    /// The call returned, failed or unwound.
+    fn exit(&self, token: u64);
+}
+
+static OBSERVERS: Slots<dyn Observer> = Slots::new();
+
+/// An observer's place in the channel, used to switch it on and off.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot(u8);
+
+impl Slot {
+    /// Takes a free slot for `observer`; inactive until [`set_active`](Slot::set_active).
+    pub fn claim(observer: &'static dyn Observer) -> Option<Slot> {
+        OBSERVERS.claim(observer).map(Slot)
+    }
+
+    /// Starts or stops the flow of calls to this observer. A call that was entered is
+    /// always exited, also when the observer was stopped in between.
+    pub fn set_active(self, active: bool) {
+        OBSERVERS.set_active(self.0, active);
+    }
+}
+
+/// Whether anyone watches.
+#[inline]
+pub fn is_watched() -> bool {
+    OBSERVERS.active() != 0
+}
+
+/// Tells the active observers that `call` is in flight until the guard drops.
+#[inline]
+#[must_use = "the call ends when the guard drops"]
+pub fn span(call: &dyn Call) -> Option<Span> {
+    let active = OBSERVERS.active();
+    if active == 0 { None } else { Some(Span::enter(active, call)) }
+}
+
+thread_local! {
+    /// The innermost call that is watched on this thread.
+    static CURRENT: Cell<u64> = const { Cell::new(0) };
+    /// The next free number, and the first one after this thread's block.
+    static IDS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// The number of the innermost watched call on this thread; 0 if there is none.
+#[inline]
+pub fn current() -> u64 {
+    CURRENT.get()
+}
+
+/// A number above 0 that no other call has. A thread takes them in blocks.
+#[inline]
+fn next_id() -> u64 {
+    let (next, end) = IDS.get();
+    if next < end {
+        IDS.set((next + 1, end));
+        next
+    } else {
+        first_of_block()
+    }
+}
+
+#[cold]
+fn first_of_block() -> u64 {
+    const BLOCK: u64 = 512;
+    static BLOCKS: AtomicU64 = AtomicU64::new(1);
+    let first = BLOCKS.fetch_add(BLOCK, Relaxed);
+    IDS.set((first + 1, first + BLOCK));
+    first
+}
+
+/// Guard returned by [`span`].
+pub struct Span {
+    tokens: [u64; SLOTS],
+    active: u8,
+    outer: u64,
+    /// A call ends on the thread it began on.
+    _this_thread: std::marker::PhantomData<*const ()>,
+}
+
+impl Span {
+    #[cold]
+    #[inline(never)]
+    fn enter(active: u8, call: &dyn Call) -> Self {
+        let id = next_id();
+        let outer = CURRENT.replace(id);
+        let mut tokens = [0; SLOTS];
+        OBSERVERS.each(active, |i, observer| tokens[i] = observer.enter(id, call));
+        Span { tokens, active, outer, _this_thread: std::marker::PhantomData }
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        OBSERVERS.each(self.active, |i, observer| observer.exit(self.tokens[i]));
+        CURRENT.set(self.outer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    struct Named(&'static str);
+
+    impl Call for Named {
+        fn name(&self) -> Name<'_> {
+            Name::Static(self.0)
+        }
+    }
+
+    #[derive(Default)]
+    struct Log(Mutex<Vec<String>>);
+
+    impl Observer for Log {
+        fn enter(&self, id: u64, call: &dyn Call) -> u64 {
+            assert_eq!(current(), id);
+            self.0.lock().unwrap().push(format!("> {}", call.name().as_str()));
+            id
+        }
+
+        fn exit(&self, token: u64) {
+            assert_eq!(current(), token);
+            self.0.lock().unwrap().push("<".to_owned());
+        }
+    }
+
+    #[test]
+    fn calls_are_seen_while_active_and_always_exited() {
+        static LOG: Log = Log(Mutex::new(Vec::new()));
+        let slot = Slot::claim(&LOG).expect("a slot is free");
+        assert!(span(&Named("before")).is_none());
+        slot.set_active(true);
+        let outer = span(&Named("outer"));
+        {
+            let _inner = span(&Named("inner"));
+            slot.set_active(false);
+        }
+        assert!(span(&Named("after")).is_none());
+        drop(outer);
+        assert_eq!(current(), 0);
+        assert_eq!(*LOG.0.lock().unwrap(), ["> outer", "> inner", "<", "<"]);
+    }
+}
