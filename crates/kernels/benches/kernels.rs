@@ -1,0 +1,145 @@
+//! Kernels against copying memory, in one run: ratios mean more than times.
+
+use cresset_kernels::elementwise::{binary, copy, unary};
+use cresset_kernels::functions::{Add, Binary, Exp, Sigmoid, Tanh, Unary};
+use cresset_kernels::{Layout, Scalar, View, ViewMut, matrix, optimizer, random::Philox, reduce, softmax};
+use std::hint::black_box;
+use std::time::Instant;
+
+const ADD: Add = Add { alpha: Scalar::Int(1) };
+
+fn main() {
+    large();
+    broadcast();
+    small();
+    for n in [8, 64, 256, 1024] {
+        product(n);
+    }
+}
+
+/// Nanoseconds of the fastest of many calls.
+fn time(mut f: impl FnMut()) -> f64 {
+    let calls = {
+        let start = Instant::now();
+        f();
+        (1e6 / (start.elapsed().as_nanos() as f64).max(10.0)).ceil() as usize
+    };
+    let mut best = f64::INFINITY;
+    let begin = Instant::now();
+    while begin.elapsed().as_millis() < 300 {
+        let start = Instant::now();
+        (0..calls).for_each(|_| f());
+        best = best.min(start.elapsed().as_nanos() as f64 / calls as f64);
+    }
+    best
+}
+
+fn numbers(n: usize) -> Vec<f32> {
+    let mut numbers = vec![0.0; n];
+    Philox::new(1, 0).normal(0.0, 1.0, ViewMut::of(&mut numbers, &shape(&[n])));
+    numbers
+}
+
+fn shape(shape: &[usize]) -> Layout {
+    Layout::contiguous(shape).expect("small enough to count")
+}
+
+fn large() {
+    let n = 256 * 1024;
+    let layout = shape(&[n]);
+    let (a, b, mut out) = (numbers(n), numbers(n), vec![0.0f32; n]);
+    let (a, b) = (View::of(&a, &layout), View::of(&b, &layout));
+    let base = time(|| copy(black_box(a), ViewMut::of(&mut out, &layout)));
+    println!("256K f32, copy                {:8.1} us  {:5.1} GB/s", base / 1e3, 8.0 * n as f64 / base);
+    let report =
+        |name: &str, ns: f64| println!("256K f32, {name:<19} {:8.1} us  {:5.2} copies", ns / 1e3, ns / base);
+    report("add", time(|| binary(ADD, black_box(a), b, ViewMut::of(&mut out, &layout))));
+    report("exp", time(|| with(Exp, black_box(a), ViewMut::of(&mut out, &layout))));
+    report("sigmoid", time(|| with(Sigmoid, black_box(a), ViewMut::of(&mut out, &layout))));
+    report("tanh", time(|| with(Tanh, black_box(a), ViewMut::of(&mut out, &layout))));
+    let one = shape(&[1]);
+    report("sum", time(|| reduce::sum(black_box(a), &[0], ViewMut::of(&mut out, &one))));
+    let (grid, row, column) = (shape(&[512, 512]), shape(&[1, 512]), shape(&[512, 1]));
+    let square = a.with_layout(&grid);
+    report("sum of rows", time(|| reduce::sum(black_box(square), &[1], ViewMut::of(&mut out, &column))));
+    report("sum of columns", time(|| reduce::sum(black_box(square), &[0], ViewMut::of(&mut out, &row))));
+    report("log_softmax", time(|| softmax::log_softmax(black_box(square), 1, ViewMut::of(&mut out, &grid))));
+    let turned = grid.transpose(0, 1);
+    let square = a.with_layout(&turned);
+    report("transposed copy", time(|| copy(black_box(square), ViewMut::of(&mut out, &grid))));
+    let (mut mean, mut squares) = (vec![0.0f32; n], vec![0.0f32; n]);
+    let step = optimizer::AdamStep {
+        lr: 1e-3,
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-8,
+        weight_decay: 0.0,
+        decoupled: false,
+        amsgrad: false,
+        maximize: false,
+        step: 3,
+    };
+    report(
+        "adam",
+        time(|| {
+            let (mean, squares) = (ViewMut::of(&mut mean, &layout), ViewMut::of(&mut squares, &layout));
+            optimizer::adam(step, ViewMut::of(&mut out, &layout), black_box(a), mean, squares, None);
+        }),
+    );
+}
+
+#[inline(never)]
+fn with(f: impl Unary, x: View<'_>, out: ViewMut<'_>) {
+    unary(f, x, out);
+}
+
+fn broadcast() {
+    let (grid, row) = (shape(&[512, 512]), shape(&[512]));
+    let (a, b, mut out) = (numbers(512 * 512), numbers(512), vec![0.0f32; 512 * 512]);
+    let rows = row.broadcast_to(&[512, 512]).expect("a row fits");
+    let columns = shape(&[512, 1]).broadcast_to(&[512, 512]).expect("a column fits");
+    let turned = grid.transpose(0, 1);
+    for (name, layout) in [("a row", &rows), ("a column", &columns)] {
+        let ns =
+            time(|| add(View::of(black_box(&a), &grid), View::of(&b, layout), ViewMut::of(&mut out, &grid)));
+        println!("512x512 f32, add {name:<12} {:8.1} us", ns / 1e3);
+    }
+    let ns =
+        time(|| add(View::of(black_box(&a), &grid), View::of(&a, &turned), ViewMut::of(&mut out, &grid)));
+    println!("512x512 f32, add transposed   {:8.1} us", ns / 1e3);
+}
+
+#[inline(never)]
+fn add(a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
+    binary(ADD, a, b, out);
+}
+
+fn small() {
+    let layout = shape(&[2, 2]);
+    let (a, b, mut out) = ([1.0f32; 4], [2.0f32; 4], [0.0f32; 4]);
+    let ns =
+        time(|| add(View::of(black_box(&a), &layout), View::of(&b, &layout), ViewMut::of(&mut out, &layout)));
+    println!("2x2 f32, add                  {ns:8.1} ns");
+    let by_hand = time(|| {
+        let (a, b) = (black_box(&a), black_box(&b));
+        black_box(&mut out).iter_mut().zip(a).zip(b).for_each(|((out, &a), &b)| *out = ADD.apply(a, b));
+    });
+    println!("2x2 f32, add by hand          {by_hand:8.1} ns");
+    let ns = time(|| {
+        let (a, b) = (View::of(black_box(&a), &layout), View::of(&b, &layout));
+        matrix::gemm(1.0, a, b, 0.0, ViewMut::of(&mut out, &layout));
+    });
+    println!("2x2 f32, gemm                 {ns:8.1} ns");
+}
+
+fn product(n: usize) {
+    let layout = shape(&[n, n]);
+    let (a, b, mut out) = (numbers(n * n), numbers(n * n), vec![0.0f32; n * n]);
+    let (a, b) = (View::of(&a, &layout), View::of(&b, &layout));
+    let ns = time(|| matrix::gemm(1.0, black_box(a), b, 0.0, ViewMut::of(&mut out, &layout)));
+    println!(
+        "gemm {n:>4} f32                 {:8.1} us  {:5.1} GFLOP/s",
+        ns / 1e3,
+        2.0 * (n as f64).powi(3) / ns
+    );
+}

@@ -1,0 +1,144 @@
+//! Moving elements between layouts and element types.
+
+use crate::wide::wide;
+use crate::{DType, Element, Layout, Scalar, View, ViewMut, bf16, f16, with_dtype};
+use half::slice::HalfFloatSliceExt as _;
+use ndarray::{ArrayViewD, ArrayViewMutD, Axis, Ix2};
+use std::borrow::Cow;
+
+/// Every element of `out` becomes `value`.
+pub fn fill(value: Scalar, mut out: ViewMut<'_>) {
+    with_dtype!(out.dtype(), T => {
+        let value = T::from_scalar(value);
+        match out.slice::<T>() {
+            Some(out) => out.fill(value),
+            None => out.array::<T>().fill(value),
+        }
+    });
+}
+
+/// Copies elements, converted to the element type of `to`: floats are cut towards zero for
+/// integers, and anything but zero is true.
+pub fn copy(from: View<'_>, mut to: ViewMut<'_>) {
+    assert_eq!(from.shape(), to.shape(), "copy: shapes differ");
+    if from.dtype() == to.dtype() {
+        with_dtype!(to.dtype(), T => copy_same::<T>(from, to));
+    } else if to.layout().is_contiguous() {
+        convert(from, &mut to);
+    } else {
+        with_dtype!(to.dtype(), T => {
+            let elements = to_vec::<T>(from);
+            unpack(&elements, to);
+        });
+    }
+}
+
+fn copy_same<T: Element>(from: View<'_>, mut to: ViewMut<'_>) {
+    match (from.slice::<T>(), to.slice::<T>()) {
+        (Some(from), Some(to)) => to.copy_from_slice(from),
+        _ => assign::<T>(to.array(), from.array()),
+    }
+}
+
+/// Side of the squares in which elements are copied when one side is read across its grain.
+const TILE: usize = 16;
+
+fn assign<T: Element>(mut to: ArrayViewMutD<'_, T>, from: ArrayViewD<'_, T>) {
+    let (across, along) = (grain(from.shape(), from.strides()), grain(to.shape(), to.strides()));
+    if across == along || from.len() < TILE * TILE {
+        return to.assign(&from);
+    }
+    let strips = to.axis_chunks_iter_mut(across, TILE).zip(from.axis_chunks_iter(across, TILE));
+    for (mut to, from) in strips {
+        let tiles = to.axis_chunks_iter_mut(along, TILE).zip(from.axis_chunks_iter(along, TILE));
+        tiles.for_each(|(mut to, from)| assign_tile(&mut to, &from));
+    }
+}
+
+/// Fixed dimensions let the compiler unroll, and most tiles are flat.
+fn assign_tile<T: Element>(to: &mut ArrayViewMutD<'_, T>, from: &ArrayViewD<'_, T>) {
+    let flat = (to.view_mut().into_dimensionality::<Ix2>(), from.view().into_dimensionality::<Ix2>());
+    if let (Ok(mut to), Ok(from)) = flat {
+        return to.assign(&from);
+    }
+    to.assign(from);
+}
+
+/// The dimension along which neighbours are closest.
+fn grain(shape: &[usize], strides: &[isize]) -> Axis {
+    let dims = (0..shape.len()).filter(|&dim| shape[dim] > 1 && strides[dim] != 0);
+    Axis(dims.min_by_key(|&dim| strides[dim].unsigned_abs()).unwrap_or(0))
+}
+
+/// The elements in row-major order: as they lie if they lie so, else copied.
+pub(crate) fn pack<T: Element>(x: View<'_>) -> Cow<'_, [T]> {
+    if let Some(slice) = x.slice() {
+        return Cow::Borrowed(slice);
+    }
+    let mut elements = vec![T::default(); x.layout().len()];
+    let to = ArrayViewMutD::from_shape(x.shape(), &mut elements);
+    assign(to.expect("there are as many elements as the shape says"), x.array());
+    Cow::Owned(elements)
+}
+
+/// The opposite of [`pack`].
+pub(crate) fn unpack<T: Element>(elements: &[T], out: ViewMut<'_>) {
+    let layout = contiguous(out.shape());
+    copy_same::<T>(View::of(elements, &layout), out);
+}
+
+/// The elements in row-major order, converted.
+pub(crate) fn to_vec<T: Element>(x: View<'_>) -> Vec<T> {
+    if x.dtype() == T::DTYPE {
+        return pack::<T>(x).into_owned();
+    }
+    let layout = contiguous(x.shape());
+    let mut elements = vec![T::default(); layout.len()];
+    convert(x, &mut ViewMut::of(&mut elements, &layout));
+    elements
+}
+
+/// Calls `f` with the elements of `out` in row-major order, to be overwritten.
+pub(crate) fn write<T: Element>(mut out: ViewMut<'_>, f: impl FnOnce(&mut [T])) {
+    if let Some(out) = out.slice() {
+        return f(out);
+    }
+    let mut elements = vec![T::default(); out.layout().len()];
+    f(&mut elements);
+    unpack(&elements, out);
+}
+
+/// The row-major layout of a shape that some view has.
+pub(crate) fn contiguous(shape: &[usize]) -> Layout {
+    Layout::contiguous(shape).expect("a view's elements can be counted")
+}
+
+/// Fills contiguous elements from those of another type. Half precision goes through `f32`.
+fn convert(from: View<'_>, to: &mut ViewMut<'_>) {
+    match (from.dtype(), to.dtype()) {
+        (DType::F16, DType::F32) => pack::<f16>(from).convert_to_f32_slice(plain(to)),
+        (DType::BF16, DType::F32) => pack::<bf16>(from).convert_to_f32_slice(plain(to)),
+        (DType::F32, DType::F16) => plain::<f16>(to).convert_from_f32_slice(&pack::<f32>(from)),
+        (DType::F32, DType::BF16) => plain::<bf16>(to).convert_from_f32_slice(&pack::<f32>(from)),
+        (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16) => {
+            let (middle, layout) = (to_vec::<f32>(from), contiguous(from.shape()));
+            convert(View::of(&middle, &layout), to);
+        }
+        (from_type, to_type) => with_dtype!(from_type, A => {
+            let from = pack::<A>(from);
+            with_dtype!(to_type, B => convert_slice::<A, B>(&from, plain(to)))
+        }),
+    }
+}
+
+fn plain<'a, T: Element>(to: &'a mut ViewMut<'_>) -> &'a mut [T] {
+    to.slice().expect("elements are converted into contiguous views")
+}
+
+wide! {
+    fn convert_slice[A: Element, B: Element](from: &[A], to: &mut [B]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = B::from_scalar(from.scalar());
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Functions of one element per operand, and copies.
+//!
+//! Operands have the same shape (broadcast by strides of zero) and, but for [`copy`] and
+//! conditions, the same element type.
+
+mod copy;
+mod map;
+mod single;
+#[cfg(test)]
+mod tests;
+
+pub use copy::{copy, fill};
+
+pub(crate) use copy::{contiguous, pack, to_vec, write};
+pub(crate) use single::Single;
+
+use crate::functions::{Binary, FloatBinary, FloatTernary, NumberUnary, Unary};
+use crate::{DType, View, ViewMut, with_dtype};
+use map::{map1, map2, map3, update1, update2, update3};
+
+// Runs `body` with `T` as the element type that computes; half precision runs `single`.
+macro_rules! floats {
+    ($dtype:expr, $T:ident => $body:expr, single => $single:expr) => {
+        match $dtype {
+            DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            DType::F16 | DType::BF16 => $single,
+            other => panic!("this function is for floats, not {other}"),
+        }
+    };
+}
+
+macro_rules! numbers {
+    ($dtype:expr, $T:ident => $body:expr, single => $single:expr) => {
+        match $dtype {
+            DType::U8 => { type $T = u8; $body }
+            DType::I8 => { type $T = i8; $body }
+            DType::I16 => { type $T = i16; $body }
+            DType::I32 => { type $T = i32; $body }
+            DType::I64 => { type $T = i64; $body }
+            other => floats!(other, $T => $body, single => $single),
+        }
+    };
+}
+
+pub(crate) use {floats, numbers};
+
+/// `out = f(x)` for floats.
+#[inline]
+pub fn unary(f: impl Unary, x: View<'_>, out: ViewMut<'_>) {
+    floats!(out.dtype(), T => map1(x, out, move |x: T| f.apply(x)), single => {
+        let mut wide = Single::load(x);
+        unary_in_place(f, wide.view_mut());
+        wide.store(out);
+    });
+}
+
+/// `x = f(x)` for floats.
+#[inline]
+pub fn unary_in_place(f: impl Unary, x: ViewMut<'_>) {
+    floats!(x.dtype(), T => update1(x, move |x: T| f.apply(x)), single => {
+        let mut wide = Single::load(x.as_view());
+        update1(wide.view_mut(), move |x: f32| f.apply(x));
+        wide.store(x);
+    });
+}
+
+/// `out = f(x)` for all but bool.
+#[inline]
+pub fn number_unary(f: impl NumberUnary, x: View<'_>, out: ViewMut<'_>) {
+    numbers!(out.dtype(), T => map1(x, out, move |x: T| f.apply(x)), single => {
+        let mut wide = Single::load(x);
+        number_unary_in_place(f, wide.view_mut());
+        wide.store(out);
+    });
+}
+
+/// `x = f(x)` for all but bool.
+#[inline]
+pub fn number_unary_in_place(f: impl NumberUnary, x: ViewMut<'_>) {
+    numbers!(x.dtype(), T => update1(x, move |x: T| f.apply(x)), single => {
+        let mut wide = Single::load(x.as_view());
+        update1(wide.view_mut(), move |x: f32| f.apply(x));
+        wide.store(x);
+    });
+}
+
+/// `out = f(a, b)` for all but bool.
+#[inline]
+pub fn binary(f: impl Binary, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
+    numbers!(out.dtype(), T => map2(a, b, out, move |a: T, b: T| f.apply(a, b)), single => {
+        let mut wide = Single::load(a);
+        update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
+        wide.store(out);
+    });
+}
+
+/// `a = f(a, b)` for all but bool.
+#[inline]
+pub fn binary_in_place(f: impl Binary, a: ViewMut<'_>, b: View<'_>) {
+    numbers!(a.dtype(), T => update2(a, b, move |a: T, b: T| f.apply(a, b)), single => {
+        let mut wide = Single::load(a.as_view());
+        update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
+        wide.store(a);
+    });
+}
+
+/// `out = f(a, b)` for floats.
+#[inline]
+pub fn float_binary(f: impl FloatBinary, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
+    floats!(out.dtype(), T => map2(a, b, out, move |a: T, b: T| f.apply(a, b)), single => {
+        let mut wide = Single::load(a);
+        update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
+        wide.store(out);
+    });
+}
+
+/// `a = f(a, b)` for floats.
+#[inline]
+pub fn float_binary_in_place(f: impl FloatBinary, a: ViewMut<'_>, b: View<'_>) {
+    floats!(a.dtype(), T => update2(a, b, move |a: T, b: T| f.apply(a, b)), single => {
+        let mut wide = Single::load(a.as_view());
+        update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
+        wide.store(a);
+    });
+}
+
+/// `out = f(a, b, c)` for floats.
+#[inline]
+pub fn float_ternary(f: impl FloatTernary, a: View<'_>, b: View<'_>, c: View<'_>, out: ViewMut<'_>) {
+    floats!(out.dtype(), T => map3(a, b, c, out, move |a: T, b: T, c: T| f.apply(a, b, c)), single => {
+        let mut wide = Single::load(a);
+        float_ternary_in_place(f, wide.view_mut(), Single::load(b).view(), Single::load(c).view());
+        wide.store(out);
+    });
+}
+
+/// `a = f(a, b, c)` for floats.
+#[inline]
+pub fn float_ternary_in_place(f: impl FloatTernary, a: ViewMut<'_>, b: View<'_>, c: View<'_>) {
+    floats!(a.dtype(), T => update3(a, b, c, move |a: T, b: T, c: T| f.apply(a, b, c)), single => {
+        let mut wide = Single::load(a.as_view());
+        let (b, c) = (Single::load(b), Single::load(c));
+        update3(wide.view_mut(), b.view(), c.view(), move |a: f32, b, c| f.apply(a, b, c));
+        wide.store(a);
+    });
+}
+
+/// How two elements are compared. NaN is unequal to everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `a == b`
+    Equal,
+    /// `a != b`
+    NotEqual,
+    /// `a < b`
+    Less,
+    /// `a <= b`
+    LessEqual,
+    /// `a > b`
+    Greater,
+    /// `a >= b`
+    GreaterEqual,
+}
+
+/// `out`, of bool, says where the comparison holds. For all element types.
+pub fn compare(comparison: Comparison, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
+    if matches!(a.dtype(), DType::F16 | DType::BF16) {
+        return compare(comparison, Single::load(a).view(), Single::load(b).view(), out);
+    }
+    with_dtype!(a.dtype(), T => match comparison {
+        Comparison::Equal => map2(a, b, out, |a: T, b: T| a == b),
+        Comparison::NotEqual => map2(a, b, out, |a: T, b: T| a != b),
+        Comparison::Less => map2(a, b, out, |a: T, b: T| T::lt(&a, &b)),
+        Comparison::LessEqual => map2(a, b, out, |a: T, b: T| a <= b),
+        Comparison::Greater => compare(Comparison::Less, b, a, out),
+        Comparison::GreaterEqual => compare(Comparison::LessEqual, b, a, out),
+    });
+}
+
+/// `out = if condition { a } else { b }`, for all element types; the condition is of bool.
+pub fn select(condition: View<'_>, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
+    with_dtype!(out.dtype(), T => {
+        map3(condition, a, b, out, |condition: bool, a: T, b: T| if condition { a } else { b });
+    });
+}

@@ -1,0 +1,274 @@
+//! Shapes and strides: how elements lie in a buffer.
+
+use smallvec::SmallVec;
+use std::fmt;
+
+/// Sizes or strides, one per dimension; up to four need no allocation.
+pub type Dims = SmallVec<[usize; 4]>;
+
+/// Which elements of a buffer make up an n-dimensional array, and in what order.
+///
+/// Strides and offset count elements. Invariant: the number of elements and the furthest
+/// element both fit in a `usize`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Layout {
+    shape: Dims,
+    strides: Dims,
+    offset: usize,
+    len: usize,
+}
+
+impl Layout {
+    /// Row-major elements from the start of a buffer; `None` if there are too many to count.
+    #[inline]
+    pub fn contiguous(shape: &[usize]) -> Option<Layout> {
+        let mut strides = Dims::from_elem(1, shape.len());
+        let mut step = 1usize;
+        for (stride, &size) in strides.iter_mut().zip(shape).rev() {
+            *stride = step;
+            step = step.checked_mul(size.max(1))?;
+        }
+        let len = if shape.contains(&0) { 0 } else { step };
+        Some(Layout { shape: Dims::from_slice(shape), strides, offset: 0, len })
+    }
+
+    /// Any elements at all; `None` if `shape` and `strides` differ in length or the
+    /// furthest element is beyond counting.
+    pub fn strided(shape: &[usize], strides: &[usize], offset: usize) -> Option<Layout> {
+        if shape.len() != strides.len() {
+            return None;
+        }
+        let len = shape.iter().try_fold(1usize, |len, &size| len.checked_mul(size));
+        let len = if shape.contains(&0) { 0 } else { len? };
+        let layout =
+            Layout { shape: Dims::from_slice(shape), strides: Dims::from_slice(strides), offset, len };
+        layout.checked_end()?;
+        Some(layout)
+    }
+
+    /// Size of each dimension.
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Elements from one index to the next, per dimension.
+    #[inline]
+    pub fn strides(&self) -> &[usize] {
+        &self.strides
+    }
+
+    /// Elements before the first.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// How many elements there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many dimensions there are.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// One more than the furthest element: what a buffer must hold.
+    #[inline]
+    pub fn end(&self) -> usize {
+        if self.len == 0 {
+            return 0;
+        }
+        let reach: usize =
+            self.shape.iter().zip(&self.strides).map(|(size, stride)| (size - 1) * stride).sum();
+        self.offset + reach + 1
+    }
+
+    fn checked_end(&self) -> Option<usize> {
+        if self.len == 0 {
+            return Some(0);
+        }
+        let steps = self.shape.iter().zip(&self.strides);
+        let furthest = steps
+            .into_iter()
+            .try_fold(self.offset, |at, (size, stride)| at.checked_add((size - 1).checked_mul(*stride)?));
+        furthest?.checked_add(1)
+    }
+
+    /// Whether elements lie one after the other in row-major order.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        let mut step = 1;
+        for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
+            if size != 1 {
+                if stride != step {
+                    return self.len == 0;
+                }
+                step *= size;
+            }
+        }
+        true
+    }
+
+    /// Whether two indices may lead to the same element, as in an expanded view.
+    pub fn may_overlap(&self) -> bool {
+        let mut dims: SmallVec<[(usize, usize); 4]> = self
+            .strides
+            .iter()
+            .copied()
+            .zip(self.shape.iter().copied())
+            .filter(|&(_, size)| size > 1)
+            .collect();
+        dims.sort_unstable();
+        let mut reach = 0;
+        dims.iter().any(|&(stride, size)| {
+            let overlaps = stride <= reach;
+            reach += stride * (size - 1);
+            overlaps
+        })
+    }
+
+    /// The same elements repeated to fill `shape`, by strides of zero; `None` if a
+    /// dimension is neither equal nor 1.
+    #[inline]
+    pub fn broadcast_to(&self, shape: &[usize]) -> Option<Layout> {
+        let added = shape.len().checked_sub(self.rank())?;
+        let mut strides = Dims::from_elem(0, shape.len());
+        for (i, (&size, &stride)) in self.shape.iter().zip(&self.strides).enumerate() {
+            match shape[added + i] {
+                wanted if wanted == size => strides[added + i] = stride,
+                _ if size == 1 => {}
+                _ => return None,
+            }
+        }
+        let len = shape.iter().try_fold(1usize, |len, &size| len.checked_mul(size));
+        let len = if shape.contains(&0) { 0 } else { len? };
+        Some(Layout { shape: Dims::from_slice(shape), strides, offset: self.offset, len })
+    }
+
+    /// Dimensions `a` and `b` exchanged.
+    pub fn transpose(&self, a: usize, b: usize) -> Layout {
+        let mut layout = self.clone();
+        layout.shape.swap(a, b);
+        layout.strides.swap(a, b);
+        layout
+    }
+
+    /// `size` indices of dimension `dim` from `start` on.
+    pub fn narrow(&self, dim: usize, start: usize, size: usize) -> Layout {
+        assert!(start + size <= self.shape[dim], "narrow: {start} + {size} is beyond {}", self.shape[dim]);
+        let mut layout = self.clone();
+        layout.offset += start * self.strides[dim];
+        layout.shape[dim] = size;
+        layout.len = layout.shape.iter().product();
+        layout
+    }
+
+    /// The same elements in the same order under another shape, without moving any;
+    /// `None` if strides cannot express it or the number of elements differs.
+    pub fn view(&self, shape: &[usize]) -> Option<Layout> {
+        let wanted = Layout::contiguous(shape)?;
+        if wanted.len != self.len {
+            return None;
+        }
+        if self.len == 0 {
+            return Some(Layout { offset: self.offset, ..wanted });
+        }
+        let mut strides = Dims::from_elem(1, shape.len());
+        let mut blocks = self.blocks().into_iter().rev();
+        let (mut left, mut stride) = blocks.next().unwrap_or((1, 1));
+        for (at, &size) in shape.iter().enumerate().rev() {
+            if left == 1 && size != 1 {
+                (left, stride) = blocks.next()?;
+            }
+            if left % size != 0 {
+                return None;
+            }
+            strides[at] = stride;
+            left /= size;
+            stride *= size;
+        }
+        Some(Layout { shape: wanted.shape, strides, offset: self.offset, len: self.len })
+    }
+
+    /// Runs of dimensions that behave like one: their sizes multiplied, and the stride
+    /// of the innermost.
+    fn blocks(&self) -> SmallVec<[(usize, usize); 4]> {
+        let mut blocks: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+        for (&size, &stride) in self.shape.iter().zip(&self.strides).filter(|&(&size, _)| size != 1) {
+            match blocks.last_mut() {
+                Some((run, step)) if *step == size * stride => (*run, *step) = (*run * size, stride),
+                _ => blocks.push((size, stride)),
+            }
+        }
+        blocks
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} strides {:?} offset {}", &self.shape[..], &self.strides[..], self.offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contiguous_layouts_are_row_major_and_counted() {
+        let layout = Layout::contiguous(&[2, 3, 4]).unwrap();
+        assert_eq!(layout.strides(), [12, 4, 1]);
+        assert_eq!((layout.len(), layout.end()), (24, 24));
+        assert!(layout.is_contiguous() && !layout.may_overlap());
+        assert!(Layout::contiguous(&[usize::MAX, 2]).is_none());
+        assert_eq!(Layout::contiguous(&[0, 5]).unwrap().end(), 0);
+        assert_eq!(Layout::contiguous(&[]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn broadcasting_repeats_by_strides_of_zero() {
+        let row = Layout::contiguous(&[3]).unwrap();
+        let grid = row.broadcast_to(&[2, 3]).unwrap();
+        assert_eq!(grid.strides(), [0, 1]);
+        assert!(grid.may_overlap());
+        assert!(row.broadcast_to(&[4]).is_none());
+        assert!(row.broadcast_to(&[]).is_none());
+    }
+
+    #[test]
+    fn a_view_exists_only_where_strides_can_express_it() {
+        let layout = Layout::contiguous(&[2, 3, 4]).unwrap();
+        assert_eq!(layout.view(&[6, 4]).unwrap().strides(), [4, 1]);
+        let swapped = layout.transpose(0, 1);
+        assert!(swapped.view(&[6, 4]).is_none());
+        assert_eq!(swapped.view(&[3, 2, 2, 2]).unwrap().strides(), [4, 12, 2, 1]);
+        assert!(layout.view(&[5]).is_none());
+        assert_eq!(layout.view(&[1, 24, 1]).unwrap().shape(), [1, 24, 1]);
+        assert_eq!(Layout::contiguous(&[]).unwrap().view(&[1, 1]).unwrap().len(), 1);
+        assert_eq!(Layout::contiguous(&[0, 3]).unwrap().view(&[3, 0]).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn layouts_beyond_counting_are_refused() {
+        assert!(Layout::strided(&[2, 2], &[usize::MAX, 1], 0).is_none());
+        assert!(Layout::strided(&[1], &[1], usize::MAX).is_none());
+        assert!(Layout::strided(&[2], &[1, 1], 0).is_none());
+    }
+
+    #[test]
+    fn overlap_is_seen_in_strides_that_cross() {
+        assert!(Layout::strided(&[3, 3], &[1, 1], 0).unwrap().may_overlap());
+        assert!(!Layout::strided(&[3, 3], &[3, 1], 0).unwrap().may_overlap());
+        assert!(!Layout::strided(&[3, 3], &[1, 3], 0).unwrap().may_overlap());
+    }
+}

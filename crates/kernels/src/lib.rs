@@ -1,0 +1,51 @@
+//! Host math on strided views of plain elements: no tensors, no dispatch.
+//!
+//! The CPU backend and the simulated device compute with the same functions. A caller
+//! locks a [`Buffer`], looks at it through a [`View`] or [`ViewMut`] (an element type and a
+//! [`Layout`] over bytes), and calls a function of one of the families below. Shapes and
+//! dtypes are the caller's duty: a function panics when its views do not fit together,
+//! which is a bug of the caller, never of a user.
+//!
+//! | family | holds |
+//! |---|---|
+//! | [`elementwise`] | one element of each operand to one of the output; comparison, selection, copies and casts |
+//! | [`functions`] | the scalar functions that elementwise loops apply; the traits to write more |
+//! | [`reduce`] | sums, means, extremes and where they are |
+//! | [`matrix`] | products of matrices and of batches of them |
+//! | [`softmax`], [`loss`] | softmax and its logarithm, negative log likelihood, with gradients |
+//! | [`index`] | rows picked and added up by number; embeddings |
+//! | [`optimizer`] | whole optimizer steps in one pass |
+//! | [`random`] | a counter-based generator and its distributions |
+
+#![deny(unsafe_code)]
+
+mod buffer;
+mod dtype;
+pub mod elementwise;
+pub mod functions;
+pub mod index;
+mod layout;
+pub mod loss;
+pub mod matrix;
+pub mod optimizer;
+pub mod random;
+mod range;
+pub mod reduce;
+mod rows;
+mod scalar;
+pub mod softmax;
+mod special;
+#[cfg(test)]
+mod testing;
+mod view;
+mod wide;
+
+pub use buffer::{AllocationFailed, Buffer, Reading, Writing};
+pub use dtype::{DType, Element, Float, Number};
+pub use layout::{Dims, Layout};
+pub use range::OutOfRange;
+pub use scalar::Scalar;
+pub use view::{View, ViewMut};
+
+#[doc(no_inline)]
+pub use half::{bf16, f16};

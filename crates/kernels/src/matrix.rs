@@ -1,0 +1,245 @@
+//! Products of matrices, with operands as they lie: transposed ones are not copied.
+
+#![expect(unsafe_code, reason = "hands pointers to the gemm crate")]
+
+use crate::elementwise::Single;
+use crate::{DType, Layout, Number, Scalar, View, ViewMut, with_dtype};
+use gemm::Parallelism;
+
+/// `out = alpha * a @ b + beta * out` for matrices. With a `beta` of zero `out` is not read.
+pub fn gemm(alpha: f64, a: View<'_>, b: View<'_>, beta: f64, mut out: ViewMut<'_>) {
+    let (&[m, k], &[k2, n]) = (a.shape(), b.shape()) else {
+        panic!("gemm: {:?} and {:?} are not both matrices", a.shape(), b.shape());
+    };
+    assert!(
+        k == k2 && out.shape() == [m, n],
+        "gemm: {:?} @ {:?} is not {:?}",
+        a.shape(),
+        b.shape(),
+        out.shape()
+    );
+    product(Factors { alpha, a, b, beta }, &mut out);
+}
+
+/// As [`gemm()`], for each matrix of a batch: `[batch, m, k] @ [batch, k, n]`.
+pub fn batched_gemm(alpha: f64, a: View<'_>, b: View<'_>, beta: f64, mut out: ViewMut<'_>) {
+    let (&[batch, m, k], &[batch2, k2, n]) = (a.shape(), b.shape()) else {
+        panic!("batched_gemm: {:?} and {:?} are not both batches", a.shape(), b.shape());
+    };
+    assert!(
+        k == k2 && batch == batch2 && out.shape() == [batch, m, n],
+        "batched_gemm: {:?} @ {:?} is not {:?}",
+        a.shape(),
+        b.shape(),
+        out.shape()
+    );
+    product(Factors { alpha, a, b, beta }, &mut out);
+}
+
+struct Factors<'a> {
+    alpha: f64,
+    a: View<'a>,
+    b: View<'a>,
+    beta: f64,
+}
+
+fn product(factors: Factors<'_>, out: &mut ViewMut<'_>) {
+    if out.layout().is_empty() {
+        return;
+    }
+    match out.dtype() {
+        DType::F32 => float_product::<f32>(&factors, out),
+        DType::F64 => float_product::<f64>(&factors, out),
+        DType::F16 | DType::BF16 => {
+            let (a, b) = (Single::load(factors.a), Single::load(factors.b));
+            let mut wide =
+                if factors.beta == 0.0 { Single::zeros(out.shape()) } else { Single::load(out.as_view()) };
+            float_product::<f32>(&Factors { a: a.view(), b: b.view(), ..factors }, &mut wide.view_mut());
+            wide.store(out.reborrow());
+        }
+        dtype => with_dtype!(dtype, [numbers] T => plain_product::<T>(&factors, out),
+            else panic!("gemm is for numbers, not bool")),
+    }
+}
+
+/// Sizes and strides of one matrix of a batch.
+#[derive(Clone, Copy)]
+struct Matrix {
+    rows: usize,
+    columns: usize,
+    down: usize,
+    across: usize,
+    /// From one matrix of the batch to the next.
+    next: usize,
+}
+
+impl Matrix {
+    #[inline]
+    fn of(layout: &Layout) -> Matrix {
+        let (shape, strides) = (layout.shape(), layout.strides());
+        let at = shape.len() - 2;
+        Matrix {
+            rows: shape[at],
+            columns: shape[at + 1],
+            down: strides[at],
+            across: strides[at + 1],
+            next: if at == 1 { strides[0] } else { 0 },
+        }
+    }
+}
+
+fn batch(layout: &Layout) -> usize {
+    if layout.rank() == 3 { layout.shape()[0] } else { 1 }
+}
+
+/// Below this many multiplications the gemm crate's preparations cost more than they save.
+const SMALL: usize = 64;
+
+fn float_product<T: crate::Float>(factors: &Factors<'_>, out: &mut ViewMut<'_>) {
+    let (a, b, c) =
+        (Matrix::of(factors.a.layout()), Matrix::of(factors.b.layout()), Matrix::of(out.layout()));
+    if c.rows * c.columns * a.columns <= SMALL {
+        return plain_product::<T>(factors, out);
+    }
+    let (alpha, beta) = (T::narrow(factors.alpha), T::narrow(factors.beta));
+    let batch = batch(out.layout());
+    let (a_start, b_start, c_start) =
+        (factors.a.pointer::<T>(), factors.b.pointer::<T>(), out.pointer::<T>());
+    for i in 0..batch {
+        // SAFETY: views promise that every index of their shape leads to an element of
+        // theirs, that those of `out` are distinct, and that nothing else writes to them;
+        // the product is not empty, for k == 0 the plain loop is taken.
+        unsafe {
+            gemm::gemm(
+                c.rows,
+                c.columns,
+                a.columns,
+                c_start.add(i * c.next),
+                c.across as isize,
+                c.down as isize,
+                beta != T::ZERO,
+                a_start.add(i * a.next),
+                a.across as isize,
+                a.down as isize,
+                b_start.add(i * b.next),
+                b.across as isize,
+                b.down as isize,
+                beta,
+                alpha,
+                false,
+                false,
+                false,
+                Parallelism::None,
+            );
+        }
+    }
+}
+
+fn plain_product<T: Number>(factors: &Factors<'_>, out: &mut ViewMut<'_>) {
+    let (a, b, c) =
+        (Matrix::of(factors.a.layout()), Matrix::of(factors.b.layout()), Matrix::of(out.layout()));
+    let alpha = T::from_scalar(Scalar::Float(factors.alpha));
+    let beta = T::from_scalar(Scalar::Float(factors.beta));
+    let batch = batch(out.layout());
+    let (a_all, b_all, c_all) = (factors.a.span::<T>(), factors.b.span::<T>(), out.span::<T>());
+    for i in 0..batch {
+        for row in 0..c.rows {
+            for column in 0..c.columns {
+                let mut sum = T::ZERO;
+                for k in 0..a.columns {
+                    let left = a_all[i * a.next + row * a.down + k * a.across];
+                    sum = sum.plus(left.times(b_all[i * b.next + k * b.down + column * b.across]));
+                }
+                let out = &mut c_all[i * c.next + row * c.down + column * c.across];
+                let before = if beta == T::ZERO { T::ZERO } else { beta.times(*out) };
+                *out = before.plus(alpha.times(sum));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bf16;
+    use crate::testing::{Array, assert_close};
+
+    fn reference(a: &Array<impl crate::Element>, b: &Array<impl crate::Element>) -> Vec<f64> {
+        let (&[m, k], &[_, n]) = (a.layout.shape(), b.layout.shape()) else { panic!("not matrices") };
+        let (a, b) = (a.wide(), b.wide());
+        let cell = |i: usize| (0..k).map(|p| a[i / n * k + p] * b[p * n + i % n]).sum();
+        (0..m * n).map(cell).collect()
+    }
+
+    /// A matrix by itself and as the transpose of another.
+    fn both<T: crate::Element>(rows: usize, columns: usize, seed: u64) -> [Array<T>; 2] {
+        let other = Array::random(&[columns, rows], seed);
+        [Array::random(&[rows, columns], seed), other.with(|layout| layout.transpose(0, 1))]
+    }
+
+    fn check<T: Number>(tolerance: f64) {
+        for (m, k, n) in
+            [(1, 1, 1), (2, 2, 2), (3, 4, 5), (1, 64, 17), (33, 9, 1), (40, 30, 50), (0, 3, 2), (3, 0, 2)]
+        {
+            for (a, b) in both::<T>(m, k, 1).iter().flat_map(|a| both::<T>(k, n, 2).map(|b| (a.clone(), b))) {
+                for mut out in both::<T>(m, n, 3) {
+                    let before = out.wide();
+                    let product = reference(&a, &b);
+                    gemm(2.0, a.view(), b.view(), 3.0, out.view_mut());
+                    let expected: Vec<f64> =
+                        product.iter().zip(before).map(|(p, o)| 2.0 * p + 3.0 * o).collect();
+                    assert_close(&out.wide(), &expected, tolerance);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_agree_with_double_precision_whatever_is_transposed() {
+        check::<f32>(1e-5);
+        check::<f64>(1e-12);
+        check::<i64>(0.0);
+        check::<bf16>(1e-2);
+        check::<crate::f16>(2e-3);
+    }
+
+    #[test]
+    fn without_beta_the_output_is_not_read() {
+        for size in [2, 20] {
+            let a = Array::<f32>::random(&[size, size], 1);
+            let mut out = Array::new(&[size, size], &vec![f32::NAN; size * size]);
+            gemm(1.0, a.view(), a.view(), 0.0, out.view_mut());
+            assert_close(&out.wide(), &reference(&a, &a), 1e-6);
+            let empty = Array::<f32>::zeros(&[size, 0]);
+            out.elements.fill(f32::NAN);
+            gemm(1.0, empty.view(), Array::<f32>::zeros(&[0, size]).view(), 0.0, out.view_mut());
+            assert!(out.elements.iter().all(|&x| x == 0.0));
+        }
+    }
+
+    #[test]
+    fn each_matrix_of_a_batch_meets_its_own() {
+        for size in [2, 12] {
+            let a = Array::<f32>::random(&[3, size, size], 1);
+            let b =
+                Array::<f32>::random(&[1, size, size], 2).with(|l| l.broadcast_to(&[3, size, size]).unwrap());
+            let mut out = Array::<f32>::zeros(&[3, size, size]);
+            batched_gemm(1.0, a.view(), b.view(), 0.0, out.view_mut());
+            let expected: Vec<f64> = a
+                .list()
+                .chunks(size * size)
+                .flat_map(|a| {
+                    reference(&Array::new(&[size, size], a), &Array::new(&[size, size], &b.elements))
+                })
+                .collect();
+            assert_close(&out.wide(), &expected, 1e-6);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "gemm: [2, 3] @ [2, 3] is not [2, 3]")]
+    fn matrices_that_do_not_fit_are_refused() {
+        let a = Array::<f32>::zeros(&[2, 3]);
+        gemm(1.0, a.view(), a.view(), 0.0, a.clone().view_mut());
+    }
+}

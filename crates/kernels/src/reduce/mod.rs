@@ -1,0 +1,70 @@
+//! Many elements to one: sums, means, extremes and where they are.
+//!
+//! Outputs keep reduced dimensions with size 1. Sums are pairwise, so that errors grow with
+//! the logarithm of the count; half precision is added up in `f32`.
+
+mod blocks;
+mod extremes;
+mod fold;
+#[cfg(test)]
+mod tests;
+
+pub use extremes::{amax, amin, argmax, argmin, max, min};
+
+pub(crate) use fold::{fold, sum_slice};
+
+use crate::elementwise::{Single, contiguous, floats, numbers, to_vec, write};
+use crate::{DType, Float, Number, View, ViewMut};
+use blocks::Blocks;
+
+/// The sum over `dims`, computed in the element type of `out`, to which `x` is converted.
+pub fn sum(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
+    blocks::check(x.shape(), dims, out.shape());
+    numbers!(out.dtype(), T => sum_as::<T>(x, dims, out), single => {
+        let mut wide = Single::zeros(out.shape());
+        sum_as::<f32>(x, dims, wide.view_mut());
+        wide.store(out);
+    });
+}
+
+/// The mean over `dims`, for floats; NaN over nothing.
+pub fn mean(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
+    blocks::check(x.shape(), dims, out.shape());
+    floats!(out.dtype(), T => mean_as::<T>(x, dims, out), single => {
+        let mut wide = Single::zeros(out.shape());
+        mean_as::<f32>(x, dims, wide.view_mut());
+        wide.store(out);
+    });
+}
+
+fn sum_as<T: Number>(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
+    if x.dtype() == T::DTYPE {
+        return write(out, |out| sum_blocks(&Blocks::<T>::new(x, dims), out));
+    }
+    let (elements, layout) = (to_vec::<T>(x), contiguous(x.shape()));
+    sum_as::<T>(View::of(&elements, &layout), dims, out);
+}
+
+fn mean_as<T: Float>(x: View<'_>, dims: &[usize], mut out: ViewMut<'_>) {
+    let count: usize = dims.iter().map(|&dim| x.shape()[dim]).product();
+    let count = T::narrow(count as f64);
+    sum_as::<T>(x, dims, out.reborrow());
+    out.array::<T>().map_inplace(|sum| *sum = *sum / count);
+}
+
+fn sum_blocks<T: Number>(blocks: &Blocks<'_, T>, out: &mut [T]) {
+    if blocks.elements.is_empty() {
+        return out.fill(T::ZERO);
+    }
+    let groups = blocks.elements.chunks_exact(blocks.size * blocks.inner);
+    if blocks.inner == 1 {
+        for (out, row) in out.iter_mut().zip(groups) {
+            *out = sum_slice(row);
+        }
+        return;
+    }
+    let mut scratch = fold::scratch(blocks.size, blocks.inner);
+    for (out, rows) in out.chunks_exact_mut(blocks.inner).zip(groups) {
+        fold::sum_rows(rows, out, &mut scratch);
+    }
+}
