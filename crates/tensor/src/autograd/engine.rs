@@ -1,0 +1,329 @@
+//! Runs the graph backwards.
+//!
+//! Gradients wait at a node until every path to it has arrived. Of the nodes that are ready,
+//! the latest call runs first, and leaves before all: the order in which torch runs them.
+
+use super::node::{Backward, Edge, Function, Grads, Keeps, Node};
+use super::saved::Taken;
+use super::{enable_grad, no_grad};
+use crate::{Cause, Error, Result, Tensor};
+use cresset_dispatch::observe::{self, Argument, Call, Kind, Name, Sequence};
+use smallvec::SmallVec;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+
+/// How a backward pass is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pass {
+    /// Keeps what derivatives need, so that the graph can be run again.
+    pub retain_graph: bool,
+    /// Records the pass itself, so that gradients have gradients.
+    pub create_graph: bool,
+}
+
+impl Tensor {
+    /// Sends ones back through the graph and adds to the gradient of every leaf.
+    ///
+    /// # Errors
+    /// If this is not a single number, or nothing it was computed from requires grad.
+    pub fn backward(&self) -> Result<()> {
+        backward(&[(self, None)], Pass::default())
+    }
+}
+
+/// Sends a gradient per tensor back through the graph and adds to the gradient of every leaf.
+/// Without a gradient the tensor must be a single number, and one is sent.
+pub fn backward(roots: &[(&Tensor, Option<&Tensor>)], pass: Pass) -> Result<()> {
+    Run::new("backward", roots, pass)?.finish().map(drop)
+}
+
+/// The gradients of `roots` with respect to `inputs`; `None` for inputs they do not depend on.
+/// No leaf is changed.
+pub fn grad(
+    roots: &[(&Tensor, Option<&Tensor>)],
+    inputs: &[&Tensor],
+    pass: Pass,
+) -> Result<Vec<Option<Tensor>>> {
+    let mut run = Run::new("grad", roots, pass)?;
+    let mut wanted = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let edge = input.edge().ok_or_else(|| {
+            let text = format_args!("an input of shape {:?} does not require grad", input.shape());
+            Error::new(Cause::Graph, "grad", text)
+        })?;
+        run.captures.entry(id(&edge.node)).or_default().insert(edge.output, None);
+        wanted.push(edge);
+    }
+    run.capturing = true;
+    let captures = run.finish()?;
+    Ok(wanted.iter().map(|edge| captures[&id(&edge.node)][&edge.output].clone()).collect())
+}
+
+type NodeId = usize;
+/// Per node, the wanted outputs and their gradients.
+type Captures = HashMap<NodeId, HashMap<usize, Option<Tensor>>>;
+
+fn id(node: &Arc<Node>) -> NodeId {
+    Arc::as_ptr(node) as usize
+}
+
+/// A node with all its gradients, ordered by when its call was made.
+struct Ready(Arc<Node>);
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Ready) -> bool {
+        self.0.sequence == other.0.sequence
+    }
+}
+
+impl Eq for Ready {}
+
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Ready) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ready {
+    fn cmp(&self, other: &Ready) -> std::cmp::Ordering {
+        self.0.sequence.cmp(&other.0.sequence)
+    }
+}
+
+/// One pass through the graph.
+struct Run {
+    /// How many edges still have to bring a gradient, or the news that there is none.
+    missing: HashMap<NodeId, usize>,
+    /// Gradients that wait for the rest of their sum.
+    waiting: HashMap<NodeId, Grads>,
+    ready: BinaryHeap<Ready>,
+    /// Gradients to be returned instead of put down.
+    captures: Captures,
+    capturing: bool,
+    pass: Pass,
+}
+
+impl Run {
+    fn new(op: &'static str, roots: &[(&Tensor, Option<&Tensor>)], pass: Pass) -> Result<Run> {
+        let _mode = mode(pass);
+        let mut run = Run {
+            missing: HashMap::new(),
+            waiting: HashMap::new(),
+            ready: BinaryHeap::new(),
+            captures: HashMap::new(),
+            capturing: false,
+            pass,
+        };
+        let mut starts: SmallVec<[Edge; 1]> = SmallVec::new();
+        for (root, gradient) in roots {
+            let edge = root.edge().ok_or_else(|| no_graph(op, root))?;
+            let gradient = first_gradient(op, root, *gradient)?;
+            run.put(&edge, gradient)?;
+            starts.push(edge);
+        }
+        run.count(&starts);
+        for edge in starts {
+            // Removing it makes sure that two roots of one node start it once.
+            if run.missing.get(&id(&edge.node)) == Some(&0) {
+                run.missing.remove(&id(&edge.node));
+                run.ready.push(Ready(edge.node));
+            }
+        }
+        Ok(run)
+    }
+
+    /// Counts the edges that lead to each node reachable from `starts`.
+    fn count(&mut self, starts: &[Edge]) {
+        let mut stack: Vec<Arc<Node>> = Vec::new();
+        for edge in starts {
+            if self.missing.insert(id(&edge.node), 0).is_none() {
+                stack.push(edge.node.clone());
+            }
+        }
+        while let Some(node) = stack.pop() {
+            for edge in node.edges.iter().flatten() {
+                *self.missing.entry(id(&edge.node)).or_insert_with(|| {
+                    stack.push(edge.node.clone());
+                    0
+                }) += 1;
+            }
+        }
+    }
+
+    /// Runs all nodes; returns the gradients that were to be captured.
+    fn finish(mut self) -> Result<Captures> {
+        let _mode = mode(self.pass);
+        while let Some(Ready(node)) = self.ready.pop() {
+            self.evaluate(&node)?;
+        }
+        Ok(self.captures)
+    }
+
+    /// Runs one node and passes its gradients on.
+    fn evaluate(&mut self, node: &Arc<Node>) -> Result<()> {
+        let grads = self.waiting.remove(&id(node)).unwrap_or_default();
+        if let Some(wanted) = self.captures.get_mut(&id(node)) {
+            for (output, place) in wanted {
+                *place = grads.get(*output).cloned().flatten();
+            }
+        }
+        if self.capturing && matches!(node.function, Function::Accumulate(_)) {
+            return Ok(());
+        }
+        let _span = observe::span(&NodeCall { node, grads: &[], kind: Kind::Evaluate });
+        // A node that no gradient reached only passes on that there is none.
+        let results = if grads.iter().all(Option::is_none) { Grads::new() } else { self.run(node, &grads)? };
+        let mut results = results.into_iter();
+        for edge in &node.edges {
+            let result = results.next().flatten();
+            if let Some(edge) = edge {
+                if let Some(gradient) = result {
+                    let gradient = fit(gradient, edge, node.name)?;
+                    self.put(edge, gradient)?;
+                }
+                self.arrived(edge);
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, node: &Arc<Node>, grads: &Grads) -> Result<Grads> {
+        let _span = observe::span(&NodeCall { node, grads, kind: Kind::Backward });
+        match &node.function {
+            Function::Accumulate(leaf) => accumulate(leaf, grads).map(|()| Grads::new()),
+            Function::Derive { saved, derivative } => {
+                let saved = unpack(node, saved, self.pass)?;
+                derivative(&Backward { node, saved: &saved, grads })
+            }
+        }
+    }
+
+    /// Adds a gradient to those that wait at the end of `edge`.
+    fn put(&mut self, edge: &Edge, gradient: Tensor) -> Result<()> {
+        let grads = self.waiting.entry(id(&edge.node)).or_default();
+        if grads.len() <= edge.output {
+            grads.resize(edge.output + 1, None);
+        }
+        let place = &mut grads[edge.output];
+        *place = Some(match place.take() {
+            Some(sum) => sum.add(&gradient)?,
+            None => gradient,
+        });
+        Ok(())
+    }
+
+    /// Notes that `edge` has brought what it had.
+    fn arrived(&mut self, edge: &Edge) {
+        let missing = self.missing.get_mut(&id(&edge.node)).expect("every reachable node was counted");
+        *missing -= 1;
+        if *missing == 0 {
+            self.ready.push(Ready(edge.node.clone()));
+        }
+    }
+}
+
+fn mode(pass: Pass) -> cresset_dispatch::key::ThreadKeys {
+    if pass.create_graph { enable_grad() } else { no_grad() }
+}
+
+fn no_graph(op: &'static str, root: &Tensor) -> Error {
+    let text = format_args!(
+        "a tensor of shape {:?} was not computed from anything that requires grad; call with_grad() on the inputs first",
+        root.shape()
+    );
+    Error::new(Cause::Graph, op, text)
+}
+
+fn first_gradient(op: &'static str, root: &Tensor, gradient: Option<&Tensor>) -> Result<Tensor> {
+    match gradient {
+        Some(gradient) if gradient.shape() == root.shape() => Ok(gradient.clone()),
+        Some(gradient) => {
+            let text = format_args!(
+                "gradient of shape {:?} for a tensor of shape {:?}",
+                gradient.shape(),
+                root.shape()
+            );
+            Err(Error::new(Cause::Shape, op, text))
+        }
+        None if root.numel() == 1 => root.ones_like(),
+        None => {
+            let text = format_args!(
+                "a tensor of shape {:?} is not a single number: give its gradient",
+                root.shape()
+            );
+            Err(Error::new(Cause::Shape, op, text))
+        }
+    }
+}
+
+/// Gives a gradient the shape and dtype that its receiver had: undoes broadcasting.
+fn fit(gradient: Tensor, edge: &Edge, node: &'static str) -> Result<Tensor> {
+    if gradient.device() != edge.device {
+        let text =
+            format_args!("returned a gradient on {} for an input on {}", gradient.device(), edge.device);
+        return Err(Error::new(Cause::Device, node, text));
+    }
+    let gradient =
+        if gradient.shape() == &edge.shape[..] { gradient } else { gradient.sum_to(&edge.shape)? };
+    if gradient.dtype() == edge.dtype { Ok(gradient) } else { gradient.to_dtype(edge.dtype) }
+}
+
+/// Takes out what a node kept; for good, unless the graph is to be run again.
+fn unpack(node: &Arc<Node>, kept: &Keeps, pass: Pass) -> Result<SmallVec<[Taken; 2]>> {
+    let mut kept = kept.lock();
+    let Some(saved) = kept.as_ref() else {
+        let text =
+            "the graph was run before and what the gradient needs is gone; pass retain_graph the first time";
+        return Err(Error::new(Cause::Graph, node.name, text));
+    };
+    let tensors = saved.iter().map(|kept| kept.take(node, pass.create_graph)).collect::<Result<_>>()?;
+    if !pass.retain_graph && !pass.create_graph {
+        *kept = None;
+    }
+    Ok(tensors)
+}
+
+fn accumulate(leaf: &Tensor, grads: &Grads) -> Result<()> {
+    let Some(Some(gradient)) = grads.first() else { return Ok(()) };
+    let sum = match leaf.grad() {
+        // Recorded sums must not be changed in place; others may.
+        Some(sum) if sum.requires_grad() || gradient.requires_grad() => sum.add(gradient)?,
+        Some(sum) => {
+            sum.add_(gradient)?;
+            return Ok(());
+        }
+        None if gradient.requires_grad() || gradient.is_sole_owner() => gradient.clone(),
+        // Others see these elements: a later sum in place would change theirs.
+        None => gradient.copy()?,
+    };
+    leaf.set_grad(Some(sum));
+    Ok(())
+}
+
+/// The engine at a node, or the node's derivative, as observers see it.
+struct NodeCall<'a> {
+    node: &'a Node,
+    grads: &'a [Option<Tensor>],
+    kind: Kind,
+}
+
+impl Call for NodeCall<'_> {
+    fn name(&self) -> Name<'_> {
+        Name::Static(self.node.name)
+    }
+
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn arguments(&self, visit: &mut dyn FnMut(Argument<'_>)) {
+        for grad in self.grads {
+            visit(grad.as_ref().map_or(Argument::None, |grad| Argument::Tensor(grad.argument())));
+        }
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        let recorded = matches!(self.node.function, Function::Derive { .. });
+        recorded.then_some(Sequence { number: self.node.sequence, forward_thread: self.node.thread })
+    }
+}

@@ -1,0 +1,49 @@
+//! Automatic differentiation: one generic function records every operator, one engine runs
+//! what was recorded.
+//!
+//! - [`record`](record()) makes a [`Node`](node) per call, with an edge to where each input came from;
+//! - [`saved`] keeps what a derivative will need, and notices if it was changed meanwhile;
+//! - [`engine`] sends gradients along the edges, latest call first.
+//!
+//! A derivative is written with tensor operators only. Broadcasting is undone once, in the
+//! engine, so derivatives need not know about it.
+
+mod engine;
+mod node;
+mod record;
+mod saved;
+mod tracking;
+
+pub use engine::{Pass, backward, grad};
+pub(crate) use node::next_sequence;
+pub use node::{Backward, Grads, Saves};
+pub(crate) use record::{record, record_in_place};
+pub(crate) use tracking::Tracking;
+
+use cresset_dispatch::KeySet;
+use cresset_dispatch::key::{self, ThreadKeys};
+
+/// Calls on this thread are not recorded until the guard drops.
+pub fn no_grad() -> ThreadKeys {
+    key::exclude(KeySet::AUTOGRAD)
+}
+
+/// Calls on this thread are recorded again until the guard drops.
+pub fn enable_grad() -> ThreadKeys {
+    key::include(KeySet::AUTOGRAD)
+}
+
+/// `grads!(ctx; a, b)`: a gradient per input, computed only if someone wants it.
+#[macro_export]
+macro_rules! grads {
+    ($ctx:expr; $($grad:expr),+ $(,)?) => {{
+        let mut input = 0;
+        let mut grads = $crate::Grads::new();
+        $({
+            grads.push(if $ctx.needs(input) { Some($grad) } else { None });
+            input += 1;
+        })+
+        let _ = input;
+        Ok(grads)
+    }};
+}

@@ -1,0 +1,162 @@
+//! Nodes and edges of the backward graph.
+
+use super::saved::{Kept, Taken};
+use crate::{DType, Device, Operand, Result, Tensor};
+use cresset_dispatch::thread;
+use cresset_kernels::Dims;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A gradient for each input; `None` where none flows.
+pub type Grads = SmallVec<[Option<Tensor>; 2]>;
+
+/// Which tensors an operator keeps for its derivative.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Saves {
+    /// Only gradients flow through.
+    Nothing,
+    /// The inputs.
+    Inputs,
+    /// The outputs.
+    Outputs,
+    /// The inputs, then the outputs.
+    Both,
+}
+
+impl Saves {
+    pub(super) fn inputs(self) -> bool {
+        matches!(self, Saves::Inputs | Saves::Both)
+    }
+
+    pub(super) fn outputs(self) -> bool {
+        matches!(self, Saves::Outputs | Saves::Both)
+    }
+}
+
+pub(super) type Derivative = dyn Fn(&Backward<'_>) -> Result<Grads> + Send + Sync;
+
+/// One recorded call, or the end of a path at a leaf.
+pub(crate) struct Node {
+    /// Larger for later calls, so that a node always outranks the nodes it feeds from.
+    /// Leaves outrank all: a finished gradient is put down at once.
+    pub(super) sequence: u64,
+    /// The thread the call was made on.
+    pub(super) thread: u32,
+    pub(super) name: &'static str,
+    /// Where the gradient of each input goes.
+    pub(super) edges: SmallVec<[Option<Edge>; 2]>,
+    pub(super) function: Function,
+}
+
+/// What a node does with the gradients it is given.
+pub(super) enum Function {
+    /// Adds to the gradient of a leaf.
+    Accumulate(Tensor),
+    /// Computes the gradients of the inputs. Saved tensors are dropped after use.
+    Derive { saved: Keeps, derivative: Box<Derivative> },
+}
+
+/// What a node keeps for its derivative; gone once the graph was run.
+pub(super) type Keeps = Mutex<Option<SmallVec<[Kept; 2]>>>;
+
+/// An output of a node, and what its gradient looks like.
+#[derive(Clone)]
+pub(crate) struct Edge {
+    pub(super) node: Arc<Node>,
+    pub(super) output: usize,
+    pub(super) shape: Dims,
+    pub(super) dtype: DType,
+    pub(super) device: Device,
+}
+
+static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+
+/// The number that the next node will get.
+pub(crate) fn next_sequence() -> u64 {
+    SEQUENCE.load(Relaxed)
+}
+
+/// Takes the number of the next node.
+pub(super) fn take_sequence() -> u64 {
+    SEQUENCE.fetch_add(1, Relaxed)
+}
+
+impl Node {
+    /// The end of all paths that lead to `leaf`.
+    pub(super) fn accumulate(leaf: Tensor) -> Node {
+        Node {
+            sequence: u64::MAX,
+            thread: thread::number(),
+            name: "torch::autograd::AccumulateGrad",
+            edges: SmallVec::new(),
+            function: Function::Accumulate(leaf),
+        }
+    }
+}
+
+/// A graph can be a million nodes deep, so dropping one must not recurse: nodes whose last
+/// owner is this one are taken apart in a loop.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut doomed: Vec<Edge> = Vec::new();
+        self.give_edges(&mut doomed);
+        while let Some(edge) = doomed.pop() {
+            if let Some(mut node) = Arc::into_inner(edge.node) {
+                node.give_edges(&mut doomed);
+            }
+        }
+    }
+}
+
+impl Node {
+    fn give_edges(&mut self, to: &mut Vec<Edge>) {
+        to.extend(self.edges.drain(..).flatten());
+        if let Function::Derive { saved, .. } = &mut self.function
+            && let Some(saved) = saved.get_mut().take()
+        {
+            to.extend(saved.into_iter().filter_map(Kept::into_edge));
+        }
+    }
+}
+
+/// What a derivative can see.
+pub struct Backward<'a> {
+    pub(super) node: &'a Node,
+    pub(super) saved: &'a [Taken],
+    pub(super) grads: &'a [Option<Tensor>],
+}
+
+impl Backward<'_> {
+    /// The gradient of the first output.
+    pub fn grad(&self) -> &Tensor {
+        self.grads[0].as_ref().expect("a node runs only once its output has a gradient")
+    }
+
+    /// The `i`th tensor kept by [`Op::SAVES`](crate::Op::SAVES).
+    pub fn saved(&self, i: usize) -> &Tensor {
+        self.optional(i).expect("Op::SAVES names what the derivative uses")
+    }
+
+    /// The `i`th tensor kept, if that input was a tensor at all.
+    pub fn optional(&self, i: usize) -> Option<&Tensor> {
+        match self.saved.get(i) {
+            Some(Taken::Tensor(tensor)) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// The `i`th operand kept: a tensor, or the number that stood in its place.
+    pub fn operand(&self, i: usize) -> Operand<'_> {
+        match self.saved.get(i) {
+            Some(Taken::Scalar(scalar)) => Operand::Scalar(*scalar),
+            _ => Operand::Tensor(self.saved(i)),
+        }
+    }
+
+    /// Whether anyone wants the gradient of input `i`.
+    pub fn needs(&self, i: usize) -> bool {
+        self.node.edges.get(i).is_some_and(Option::is_some)
+    }
+}

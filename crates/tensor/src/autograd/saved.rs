@@ -1,0 +1,116 @@
+//! Tensors kept for a derivative, and proof that they were not changed meanwhile.
+
+use super::node::{Edge, Node};
+use crate::op::Given;
+use crate::{Cause, Error, Result, Scalar, Tensor};
+use std::sync::Arc;
+
+/// What a node keeps of one argument.
+pub(super) enum Kept {
+    Tensor(Saved),
+    Scalar(Scalar),
+    Nothing,
+}
+
+/// The same, taken out for a derivative.
+pub(super) enum Taken {
+    Tensor(Tensor),
+    Scalar(Scalar),
+    Nothing,
+}
+
+impl Kept {
+    /// Keeps an input.
+    pub(super) fn input(given: Given<'_>) -> Kept {
+        match given {
+            Given::Tensor(tensor) => Kept::Tensor(Saved::input(tensor)),
+            Given::Scalar(scalar) => Kept::Scalar(scalar),
+            Given::Nothing => Kept::Nothing,
+        }
+    }
+
+    /// The argument; in its place in the graph, if the pass is `recorded` itself.
+    pub(super) fn take(&self, node: &Arc<Node>, recorded: bool) -> Result<Taken> {
+        Ok(match self {
+            Kept::Tensor(saved) => Taken::Tensor(saved.unpack(node, recorded)?),
+            Kept::Scalar(scalar) => Taken::Scalar(*scalar),
+            Kept::Nothing => Taken::Nothing,
+        })
+    }
+
+    pub(super) fn into_edge(self) -> Option<Edge> {
+        match self {
+            Kept::Tensor(Saved { place: Place::Computed(edge), .. }) => Some(edge),
+            _ => None,
+        }
+    }
+}
+
+/// A tensor as it was when a call was recorded.
+///
+/// The elements of a computed tensor are kept apart from its place in the graph: a node that
+/// owned its own output would never be dropped, and a chain of owners only recursively.
+pub(super) struct Saved {
+    elements: Tensor,
+    place: Place,
+    version: u64,
+}
+
+/// Where in the graph the tensor belongs.
+enum Place {
+    /// A leaf, or outside: the tensor knows itself.
+    Own,
+    /// Computed by an earlier call.
+    Computed(Edge),
+    /// An output of the very node that keeps it.
+    Output(usize),
+}
+
+impl Saved {
+    /// Keeps an input.
+    fn input(tensor: &Tensor) -> Saved {
+        let version = tensor.version();
+        match tensor.origin() {
+            Some(edge) => Saved { elements: tensor.alias(), place: Place::Computed(edge), version },
+            None => Saved { elements: tensor.clone(), place: Place::Own, version },
+        }
+    }
+
+    /// Keeps `elements`, a copy of `tensor`, which is about to be changed.
+    pub(super) fn copy_of(tensor: &Tensor, elements: Tensor) -> Saved {
+        let version = elements.version();
+        Saved { elements, place: tensor.edge().map_or(Place::Own, Place::Computed), version }
+    }
+
+    /// Keeps output number `output`.
+    pub(super) fn output(tensor: &Tensor, output: usize) -> Saved {
+        Saved { elements: tensor.alias(), place: Place::Output(output), version: tensor.version() }
+    }
+
+    /// The tensor; in its place in the graph, if the pass is `recorded` itself.
+    fn unpack(&self, node: &Arc<Node>, recorded: bool) -> Result<Tensor> {
+        let now = self.elements.version();
+        if now != self.version {
+            return Err(changed(node.name, &self.elements, self.version, now));
+        }
+        Ok(match &self.place {
+            Place::Computed(edge) if recorded => self.elements.alias().tracked(edge.clone()),
+            Place::Output(output) if recorded => {
+                let tensor = self.elements.alias();
+                let edge = tensor.edge_to(node.clone(), *output);
+                tensor.tracked(edge)
+            }
+            _ => self.elements.clone(),
+        })
+    }
+}
+
+#[cold]
+fn changed(node: &'static str, tensor: &Tensor, then: u64, now: u64) -> Error {
+    let text = format_args!(
+        "a tensor of shape {:?} that the gradient needs was changed in place by {}: it was saved at version {then} and is at version {now}; change a copy instead",
+        tensor.shape(),
+        tensor.storage().changed_by(),
+    );
+    Error::new(Cause::Graph, node, text)
+}

@@ -1,0 +1,116 @@
+//! Tensors to and from other things: other element types, other devices, plain Rust values.
+
+use crate::composite::composite;
+use crate::ops::{Detach, ToCopy};
+use crate::{Cause, DType, Device, Element, Error, Op, Result, Scalar, Tensor};
+use cresset_kernels::with_dtype;
+use ndarray::{ArrayD, ArrayViewD};
+
+impl Tensor {
+    /// This tensor on `device`; itself if it is there already.
+    pub fn to(&self, device: Device) -> Result<Tensor> {
+        self.to_options(self.dtype(), device)
+    }
+
+    /// This tensor with elements of `dtype`; itself if they are already.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        self.to_options(dtype, self.device())
+    }
+
+    fn to_options(&self, dtype: DType, device: Device) -> Result<Tensor> {
+        let _span = composite("aten::to", [self], |_| {});
+        if (dtype, device) == (self.dtype(), self.device()) {
+            return Ok(self.clone());
+        }
+        ToCopy { dtype, device, from: self.device() }.call([self])
+    }
+
+    /// The same elements outside the graph. Changes in place are seen by both.
+    pub fn detach(&self) -> Result<Tensor> {
+        Detach.call([self])
+    }
+
+    /// The one element, as a number.
+    ///
+    /// # Errors
+    /// If there is not exactly one, or the tensor has no data.
+    pub fn item(&self) -> Result<Scalar> {
+        let _span = composite("aten::item", [self], |_| {});
+        if self.numel() != 1 {
+            let text = format_args!("a tensor of shape {:?} is not a single number", self.shape());
+            return Err(Error::new(Cause::Shape, "aten::item", text));
+        }
+        let _span = composite("aten::_local_scalar_dense", [self], |_| {});
+        let host = self.on_host("aten::item")?;
+        let reading = host.read();
+        let view = host.elements(&reading);
+        Ok(with_dtype!(host.dtype(), T => view.only::<T>().scalar()))
+    }
+
+    /// A copy of the elements in row-major order.
+    ///
+    /// # Errors
+    /// If `T` is not the element type, or the tensor has no data.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.expect_dtype::<T>("to_vec")?;
+        let host = self.on_host("to_vec")?;
+        let reading = host.read();
+        let view = host.elements(&reading);
+        Ok(match view.slice::<T>() {
+            Some(elements) => elements.to_vec(),
+            None => view.array::<T>().iter().copied().collect(),
+        })
+    }
+
+    /// A copy of the elements as an `ndarray` array.
+    ///
+    /// # Errors
+    /// As [`to_vec`](Tensor::to_vec).
+    pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
+        self.with_ndarray(|view: ArrayViewD<'_, T>| view.to_owned())
+    }
+
+    /// Looks at the elements as an `ndarray` view; on the host nothing is copied.
+    ///
+    /// # Errors
+    /// As [`to_vec`](Tensor::to_vec).
+    pub fn with_ndarray<T: Element, R>(&self, look: impl FnOnce(ArrayViewD<'_, T>) -> R) -> Result<R> {
+        self.expect_dtype::<T>("with_ndarray")?;
+        let host = self.on_host("with_ndarray")?;
+        let reading = host.read();
+        Ok(look(host.elements(&reading).array::<T>()))
+    }
+
+    fn expect_dtype<T: Element>(&self, op: &'static str) -> Result<()> {
+        if self.dtype() == T::DTYPE {
+            return Ok(());
+        }
+        let text =
+            format_args!("elements are {}, not {}; convert with to_dtype() first", self.dtype(), T::DTYPE);
+        Err(Error::new(Cause::DType, op, text))
+    }
+
+    /// The elements on the host, without a trace.
+    pub(crate) fn on_host(&self, op: &'static str) -> Result<Tensor> {
+        if self.is_meta() {
+            return Err(Error::new(Cause::Device, op, "a meta tensor has no elements"));
+        }
+        if self.device().is_cpu() {
+            return Ok(self.alias());
+        }
+        let _quiet = crate::no_grad();
+        self.contiguous()?.download()
+    }
+}
+
+impl<T: Element> TryFrom<ArrayViewD<'_, T>> for Tensor {
+    type Error = Error;
+
+    fn try_from(array: ArrayViewD<'_, T>) -> Result<Tensor> {
+        let shape = array.shape().to_vec();
+        match array.as_slice() {
+            Some(elements) => Tensor::from_slice(elements, shape),
+            None => Tensor::from_slice(&array.iter().copied().collect::<Vec<_>>(), shape),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The host backend: from tensors to views, and the few forms that most kernels have.
+//!
+//! Buffers are locked while a kernel looks at them. Fresh outputs are seen by nobody else;
+//! where an existing tensor is changed, locks are taken in the order of addresses, so that
+//! two threads that change each other's inputs wait in turn instead of for each other.
+
+use crate::op::Operand;
+use crate::{DType, Layout, Result, Scalar, Tensor};
+use cresset_kernels::elementwise;
+use cresset_kernels::{Buffer, Reading, View, ViewMut, Writing};
+use std::borrow::Cow;
+
+impl Tensor {
+    fn buffer(&self) -> &Buffer {
+        self.storage().host().expect("the dispatcher sends host tensors to host kernels")
+    }
+
+    /// The right to read the elements.
+    #[inline]
+    pub(crate) fn read(&self) -> Reading<'_> {
+        self.buffer().read()
+    }
+
+    /// The right to write the elements.
+    #[inline]
+    pub(crate) fn write(&self) -> Writing<'_> {
+        self.buffer().write()
+    }
+
+    /// The elements, under the right to read them.
+    #[inline]
+    pub(crate) fn elements<'a>(&'a self, reading: &'a Reading<'_>) -> View<'a> {
+        View::new(reading.bytes(), self.dtype(), self.layout())
+    }
+
+    /// The elements, under the right to write them.
+    #[inline]
+    pub(crate) fn elements_mut<'a>(&'a self, writing: &'a mut Writing<'_>) -> ViewMut<'a> {
+        ViewMut::new(writing.bytes(), self.dtype(), self.layout())
+    }
+
+    /// This tensor with elements of `dtype`, converted if need be, without a trace.
+    pub(crate) fn converted(&self, dtype: DType) -> Result<Cow<'_, Tensor>> {
+        if self.dtype() == dtype {
+            return Ok(Cow::Borrowed(self));
+        }
+        let out = Tensor::uninit(self.shape(), dtype, self.device())?;
+        let mut writing = out.write();
+        elementwise::copy(self.elements(&self.read()), out.elements_mut(&mut writing));
+        drop(writing);
+        Ok(Cow::Owned(out))
+    }
+
+    /// The same elements in memory of their own, without a trace.
+    fn apart(&self) -> Result<Tensor> {
+        let out = Tensor::uninit(self.shape(), self.dtype(), self.device())?;
+        let mut writing = out.write();
+        elementwise::copy(self.elements(&self.read()), out.elements_mut(&mut writing));
+        drop(writing);
+        Ok(out)
+    }
+}
+
+/// An operand in the element type that the kernel computes in.
+enum Source<'a> {
+    Tensor(Cow<'a, Tensor>),
+    Number(Number),
+}
+
+/// A number as a tensor without dimensions, on the stack.
+struct Number {
+    bytes: Aligned,
+    dtype: DType,
+    layout: Layout,
+}
+
+#[repr(align(8))]
+struct Aligned([u8; 8]);
+
+impl Number {
+    fn new(scalar: Scalar, dtype: DType) -> Number {
+        let layout = Layout::contiguous(&[]).expect("one element can be counted");
+        let mut number = Number { bytes: Aligned([0; 8]), dtype, layout };
+        elementwise::fill(scalar, ViewMut::new(&mut number.bytes.0, dtype, &number.layout));
+        number
+    }
+}
+
+impl<'a> Source<'a> {
+    #[inline]
+    fn new(operand: Operand<'a>, dtype: DType) -> Result<Source<'a>> {
+        Ok(match operand {
+            Operand::Tensor(tensor) => Source::Tensor(tensor.converted(dtype)?),
+            Operand::Scalar(scalar) => Source::Number(Number::new(scalar, dtype)),
+        })
+    }
+
+    /// Like `new`, in memory that a change of `target` cannot touch.
+    fn beside(operand: Operand<'a>, target: &Tensor) -> Result<Source<'a>> {
+        match operand {
+            Operand::Tensor(tensor) if tensor.storage().same_as(target.storage()) => {
+                let apart = tensor.apart()?.converted(target.dtype())?.into_owned();
+                Ok(Source::Tensor(Cow::Owned(apart)))
+            }
+            operand => Source::new(operand, target.dtype()),
+        }
+    }
+
+    #[inline]
+    fn buffer(&self) -> Option<&Buffer> {
+        match self {
+            Source::Tensor(tensor) => Some(tensor.buffer()),
+            Source::Number(_) => None,
+        }
+    }
+
+    #[inline]
+    fn layout(&self) -> &Layout {
+        match self {
+            Source::Tensor(tensor) => tensor.layout(),
+            Source::Number(number) => &number.layout,
+        }
+    }
+
+    #[inline]
+    fn view<'v>(&'v self, reading: &'v Option<Reading<'_>>, layout: &'v Layout) -> View<'v> {
+        match (self, reading) {
+            (Source::Tensor(tensor), Some(reading)) => View::new(reading.bytes(), tensor.dtype(), layout),
+            (Source::Number(number), _) => View::new(&number.bytes.0, number.dtype, layout),
+            (Source::Tensor(_), None) => unreachable!("tensors are locked before they are viewed"),
+        }
+    }
+}
+
+/// `layout` repeated to fill `shape`.
+#[inline]
+fn spread<'a>(layout: &'a Layout, shape: &[usize]) -> Cow<'a, Layout> {
+    if layout.shape() == shape {
+        return Cow::Borrowed(layout);
+    }
+    Cow::Owned(layout.broadcast_to(shape).expect("`infer` found that the shapes broadcast"))
+}
+
+/// Fills `out` from `x`, read as elements of `dtype`.
+#[inline]
+pub(crate) fn map(
+    x: &Tensor,
+    dtype: DType,
+    out: &Tensor,
+    run: impl FnOnce(View<'_>, ViewMut<'_>),
+) -> Result<()> {
+    let x = x.converted(dtype)?;
+    let reading = x.read();
+    let layout = spread(x.layout(), out.shape());
+    let mut writing = out.write();
+    run(View::new(reading.bytes(), dtype, &layout), out.elements_mut(&mut writing));
+    Ok(())
+}
+
+/// Fills `out` from `a` and `b`, read as elements of `dtype` and broadcast.
+#[inline]
+pub(crate) fn map2(
+    a: Operand<'_>,
+    b: Operand<'_>,
+    dtype: DType,
+    out: &Tensor,
+    run: impl FnOnce(View<'_>, View<'_>, ViewMut<'_>),
+) -> Result<()> {
+    let (a, b) = (Source::new(a, dtype)?, Source::new(b, dtype)?);
+    let (reading_a, reading_b) = (a.buffer().map(Buffer::read), b.buffer().map(Buffer::read));
+    let (layout_a, layout_b) = (spread(a.layout(), out.shape()), spread(b.layout(), out.shape()));
+    let mut writing = out.write();
+    run(a.view(&reading_a, &layout_a), b.view(&reading_b, &layout_b), out.elements_mut(&mut writing));
+    Ok(())
+}
+
+/// Changes `target`, given `others` as elements of its own type, broadcast to its shape.
+pub(crate) fn change<const N: usize>(
+    target: &Tensor,
+    others: [Operand<'_>; N],
+    run: impl FnOnce(ViewMut<'_>, [View<'_>; N]),
+) -> Result<()> {
+    let mut sources = Vec::with_capacity(N);
+    for other in others {
+        sources.push(Source::beside(other, target)?);
+    }
+    let (mut writing, readings) = lock(target.buffer(), &sources);
+    let layouts: Vec<_> = sources.iter().map(|source| spread(source.layout(), target.shape())).collect();
+    let views = std::array::from_fn(|i| sources[i].view(&readings[i], &layouts[i]));
+    run(target.elements_mut(&mut writing), views);
+    Ok(())
+}
+
+/// The right to write `target` and to read `sources`, taken in the order of addresses.
+fn lock<'a>(target: &'a Buffer, sources: &'a [Source<'_>]) -> (Writing<'a>, Vec<Option<Reading<'a>>>) {
+    let mut order: Vec<(usize, usize)> =
+        sources.iter().enumerate().filter_map(|(i, source)| Some((source.buffer()?.address(), i))).collect();
+    order.sort_unstable();
+    let mut readings: Vec<Option<Reading<'a>>> = sources.iter().map(|_| None).collect();
+    let (below, above): (Vec<_>, Vec<_>) =
+        order.into_iter().partition(|(address, _)| *address < target.address());
+    let mut read = |at: &[(usize, usize)]| {
+        for (_, i) in at {
+            readings[*i] = sources[*i].buffer().map(Buffer::read);
+        }
+    };
+    read(&below);
+    let writing = target.write();
+    read(&above);
+    (writing, readings)
+}

@@ -1,0 +1,104 @@
+//! Why an operation failed.
+
+use std::fmt;
+
+/// Why an operation failed: who, what, with values. One pointer wide, so that
+/// `Result<Tensor>` stays small.
+pub struct Error(Box<Inner>);
+
+/// A result with [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+struct Inner {
+    cause: Cause,
+    op: &'static str,
+    message: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What kind of thing went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Shapes do not fit together.
+    Shape,
+    /// An element type that the operator cannot take.
+    DType,
+    /// Tensors on different devices, or a device that does not exist.
+    Device,
+    /// An index, dimension or size out of range.
+    Index,
+    /// The operator has no kernel for the device.
+    NoKernel,
+    /// The backward graph does not allow it.
+    Graph,
+    /// Memory could not be had.
+    Memory,
+    /// A device or its library failed.
+    DeviceFailure,
+    /// An argument makes no sense.
+    Argument,
+}
+
+impl Error {
+    /// An error of `op`; the text says what was found and what would have been accepted.
+    #[cold]
+    pub fn new(cause: Cause, op: &'static str, message: impl fmt::Display) -> Error {
+        Error(Box::new(Inner { cause, op, message: message.to_string(), source: None }))
+    }
+
+    /// A device's own error, told by `op`.
+    #[cold]
+    pub fn device_failure(
+        op: &'static str,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Error {
+        let source = source.into();
+        let message = source.to_string();
+        Error(Box::new(Inner { cause: Cause::DeviceFailure, op, message, source: Some(source) }))
+    }
+
+    /// The same error with another cause.
+    #[must_use]
+    pub fn because(mut self, cause: Cause) -> Error {
+        self.0.cause = cause;
+        self
+    }
+
+    /// What kind of thing went wrong.
+    pub fn cause(&self) -> Cause {
+        self.0.cause
+    }
+
+    /// The operator that failed, e.g. `aten::add`; empty if it was none.
+    pub fn op(&self) -> &'static str {
+        self.0.op
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.0.op.is_empty() {
+            write!(f, "{}: ", self.0.op)?;
+        }
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| &**source as _)
+    }
+}
+
+impl From<cresset_dispatch::device::UnknownDevice> for Error {
+    fn from(error: cresset_dispatch::device::UnknownDevice) -> Error {
+        Error::new(Cause::Device, "", error)
+    }
+}

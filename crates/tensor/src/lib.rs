@@ -1,0 +1,36 @@
+//! Tensors, operators and automatic differentiation.
+//!
+//! - [`Tensor`] is a handle: a [`Layout`] over a shared [`Storage`] on some [`Device`].
+//! - [`op`] is the mechanism: an operator is a value with one `impl Op`; [`ops`] holds them,
+//!   one file per family.
+//! - [`autograd`] records calls and runs them backwards.
+//! - [`backend`] is what a device other than the host must provide.
+
+#![forbid(unsafe_code)]
+
+pub mod autograd;
+pub mod backend;
+mod composite;
+mod convert;
+mod cpu;
+mod create;
+mod display;
+mod error;
+pub mod op;
+pub mod ops;
+mod overload;
+mod promote;
+mod random;
+mod storage;
+mod tensor;
+
+pub use autograd::{Backward, Grads, no_grad};
+pub use composite::composite;
+pub use create::{Nested, Options};
+pub use cresset_dispatch::{Device, Key};
+pub use cresset_kernels::{DType, Element, Layout, Scalar, bf16, f16};
+pub use error::{Cause, Error, Result};
+pub use op::{Inputs, Kernel, Op, Operand, Output, Spec};
+pub use random::manual_seed;
+pub use storage::{DeviceMemory, Memory, Storage};
+pub use tensor::Tensor;

@@ -1,0 +1,259 @@
+//! Filling, copying, converting, and moving between devices.
+
+use super::scalar_argument;
+use crate::op::{InPlace, Operand, kernel_table};
+use crate::{
+    Backward, Cause, DType, Device, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads,
+};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::elementwise;
+
+/// One value everywhere.
+#[derive(Clone, Debug)]
+pub struct Fill {
+    /// The value.
+    pub value: Scalar,
+}
+
+impl Op for Fill {
+    const NAME: &'static str = "aten::fill";
+    const BACKWARD: &'static str = "FillBackward0";
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
+        self.launch(inputs)
+    }
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().zeros_like()?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(scalar_argument(self.value));
+    }
+}
+
+impl Kernel for Fill {
+    kernel_table!(Fill);
+
+    fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+        Ok(Spec::like(x))
+    }
+
+    fn cpu(&self, _: [&Tensor; 1], out: &Tensor) -> Result<()> {
+        cpu::change(out, [], |out, []| elementwise::fill(self.value, out))
+    }
+}
+
+impl InPlace for Fill {
+    const IN_PLACE: &'static str = "aten::fill_";
+    kernel_table!(in place Fill);
+
+    fn cpu_in_place(&self, [x]: [&Tensor; 1]) -> Result<()> {
+        cpu::change(x, [], |x, []| elementwise::fill(self.value, x))
+    }
+}
+
+/// Zero everywhere.
+#[derive(Clone, Debug)]
+pub struct Zero;
+
+impl Op for Zero {
+    const NAME: &'static str = "aten::zero";
+    const BACKWARD: &'static str = "ZeroBackward0";
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
+        self.launch(inputs)
+    }
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().zeros_like()?)
+    }
+}
+
+impl Kernel for Zero {
+    kernel_table!(Zero);
+
+    fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+        Ok(Spec::like(x))
+    }
+
+    fn cpu(&self, _: [&Tensor; 1], out: &Tensor) -> Result<()> {
+        cpu::change(out, [], |out, []| elementwise::fill(Scalar::Int(0), out))
+    }
+}
+
+impl InPlace for Zero {
+    const IN_PLACE: &'static str = "aten::zero_";
+    kernel_table!(in place Zero);
+
+    fn cpu_in_place(&self, [x]: [&Tensor; 1]) -> Result<()> {
+        cpu::change(x, [], |x, []| elementwise::fill(Scalar::Int(0), x))
+    }
+}
+
+/// The second tensor, with the shape and element type of the first.
+#[derive(Clone, Debug)]
+pub struct Copy;
+
+impl Op for Copy {
+    const NAME: &'static str = "aten::copy";
+    const BACKWARD: &'static str = "CopyBackwards";
+    type Inputs<'a> = [&'a Tensor; 2];
+    type Output = Tensor;
+
+    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
+        self.launch(inputs)
+    }
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().zeros_like()?, ctx.grad().clone())
+    }
+
+    fn arguments(&self, [to, from]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(to.argument()));
+        visit(Argument::Tensor(from.argument()));
+        visit(Argument::Bool(false));
+    }
+}
+
+impl Kernel for Copy {
+    kernel_table!(Copy);
+
+    fn infer(&self, [to, from]: [&Tensor; 2]) -> Result<Spec> {
+        if super::broadcast(Self::NAME, to.shape(), from.shape())?[..] != *to.shape() {
+            let text = format_args!("shape {:?} does not fit into {:?}", from.shape(), to.shape());
+            return Err(Error::new(Cause::Shape, Self::NAME, text));
+        }
+        Ok(Spec::like(to))
+    }
+
+    fn cpu(&self, [_, from]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+        cpu::map(from, from.dtype(), out, elementwise::copy)
+    }
+}
+
+impl InPlace for Copy {
+    const IN_PLACE: &'static str = "aten::copy_";
+    kernel_table!(in place Copy);
+
+    fn cpu_in_place(&self, [to, from]: [&Tensor; 2]) -> Result<()> {
+        cpu::change(to, [Operand::Tensor(from)], |to, [from]| elementwise::copy(from, to))
+    }
+}
+
+/// The same elements in memory of their own.
+#[derive(Clone, Debug)]
+pub struct Duplicate;
+
+impl Op for Duplicate {
+    const NAME: &'static str = "aten::clone";
+    const BACKWARD: &'static str = "CloneBackward0";
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let out = x.empty_like()?;
+        out.copy_(x)?;
+        Ok(out)
+    }
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().clone())
+    }
+}
+
+/// The same elements outside the graph.
+#[derive(Clone, Debug)]
+pub struct Detach;
+
+impl Op for Detach {
+    const NAME: &'static str = "aten::detach";
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        Ok(x.alias())
+    }
+}
+
+/// A copy with another element type or on another device.
+#[derive(Clone, Debug)]
+pub struct ToCopy {
+    /// The element type of the copy.
+    pub dtype: DType,
+    /// Where the copy is.
+    pub device: Device,
+    /// Where the gradient has to go back to.
+    pub from: Device,
+}
+
+impl Op for ToCopy {
+    const NAME: &'static str = "aten::_to_copy";
+    const BACKWARD: &'static str = "ToCopyBackward0";
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        if self.device == self.from {
+            let out = Tensor::empty(x.shape(), (self.dtype, self.device))?;
+            out.copy_(x)?;
+            return Ok(out);
+        }
+        // Elements are converted where they are, then cross as plain bytes.
+        let x = x.to_dtype(self.dtype)?.contiguous()?;
+        if x.is_meta() || self.device == Device::META {
+            return match self.device {
+                Device::META => Tensor::empty(x.shape(), (self.dtype, self.device)),
+                device => {
+                    let text = format_args!("a meta tensor has no elements to move to {device}");
+                    Err(Error::new(Cause::Device, Self::NAME, text))
+                }
+            };
+        }
+        let host = if self.from.is_cpu() { x } else { x.download()? };
+        if self.device.is_cpu() { Ok(host) } else { host.upload(self.device) }
+    }
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().to(self.from)?)
+    }
+}
+
+impl Tensor {
+    /// Makes every element `value`, in place.
+    pub fn fill_(&self, value: impl Into<Scalar>) -> Result<()> {
+        Fill { value: value.into() }.call_in_place([self])
+    }
+
+    /// Makes every element 0, in place.
+    pub fn zero_(&self) -> Result<()> {
+        Zero.call_in_place([self])
+    }
+
+    /// Overwrites the elements with those of `from`, which may be on another device.
+    pub fn copy_(&self, from: &Tensor) -> Result<()> {
+        if from.device() == self.device() {
+            return Copy.call_in_place([self, from]);
+        }
+        Copy.call_in_place([self, &from.to(self.device())?])
+    }
+
+    /// The same elements in memory of their own.
+    pub fn copy(&self) -> Result<Tensor> {
+        Duplicate.call([self])
+    }
+
+    /// The same elements one after the other in row-major order; itself if they are already.
+    pub fn contiguous(&self) -> Result<Tensor> {
+        if self.is_contiguous() {
+            return Ok(self.clone());
+        }
+        let _span = crate::composite("aten::contiguous", [self], |visit| visit(Argument::Int(0)));
+        self.copy()
+    }
+}

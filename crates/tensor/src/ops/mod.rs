@@ -1,0 +1,87 @@
+//! The operators, one file per family.
+//!
+//! A file holds everything about its operators but device kernels: the public methods, the
+//! declarations, shape rules, host kernels and derivatives.
+
+mod activation;
+mod arithmetic;
+mod compare;
+mod copy;
+mod index;
+mod inplace;
+mod loss;
+mod matrix;
+mod optimizer;
+mod reduce;
+mod shape;
+mod softmax;
+mod unary;
+
+pub use activation::{Relu, SigmoidBackward, TanhBackward, ThresholdBackward};
+pub use arithmetic::{Add, Div, Mul, PowScalar, PowTensor, Rsub, Sub};
+pub use compare::{Equal, Where};
+pub use copy::{Copy, Detach, Duplicate, Fill, ToCopy, Zero};
+pub use index::{Embedding, EmbeddingDenseBackward, IndexAdd, IndexSelect};
+pub use inplace::{Addcdiv, Addcmul, Lerp};
+pub use loss::{NllLoss, NllLossBackward, Reduction, reduction_number};
+pub use matrix::{Addmm, Bmm, Mm};
+pub use optimizer::{AdamStep, FusedAdam};
+pub use reduce::{Argmax, Max, MaxDim, Mean, Sum};
+pub use shape::{AsStrided, Expand, T, Transpose, View};
+pub use softmax::{LogSoftmax, LogSoftmaxBackward};
+pub use unary::{Exp, Log, Neg, Reciprocal, Sigmoid, Sqrt, Tanh};
+
+use crate::{Cause, Error, Result, Scalar};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::Dims;
+
+/// `dim` counted from the front; negative ones count from the back.
+pub(crate) fn dim_index(op: &'static str, dim: isize, rank: usize) -> Result<usize> {
+    // A tensor without dimensions is treated as if it had one.
+    let count = rank.max(1) as isize;
+    let index = if dim < 0 { dim + count } else { dim };
+    if (0..count).contains(&index) {
+        return Ok(index as usize);
+    }
+    let text = format_args!("dimension {dim} is out of range: expected {} to {}", -count, count - 1);
+    Err(Error::new(Cause::Index, op, text))
+}
+
+/// The shape that both broadcast to.
+#[inline]
+pub(crate) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Dims> {
+    if a == b {
+        return Ok(Dims::from_slice(a));
+    }
+    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
+    let mut shape = Dims::from_slice(long);
+    let added = long.len() - short.len();
+    for (size, &other) in shape[added..].iter_mut().zip(short) {
+        match (*size, other) {
+            (one, other) if one == other || other == 1 => {}
+            (1, other) => *size = other,
+            _ => {
+                return Err(Error::new(
+                    Cause::Shape,
+                    op,
+                    format_args!("shapes {a:?} and {b:?} do not broadcast"),
+                ));
+            }
+        }
+    }
+    Ok(shape)
+}
+
+/// A number as observers see it.
+pub(crate) fn scalar_argument(scalar: Scalar) -> Argument<'static> {
+    match scalar {
+        Scalar::Float(value) => Argument::Float(value),
+        Scalar::Int(value) => Argument::Int(value),
+        Scalar::Bool(value) => Argument::Bool(value),
+    }
+}
+
+/// Sizes as observers see them.
+pub(crate) fn sizes(sizes: &[usize]) -> smallvec::SmallVec<[i64; 4]> {
+    sizes.iter().map(|&size| size as i64).collect()
+}

@@ -1,0 +1,89 @@
+//! Optimizer steps in one pass over each parameter.
+
+use crate::op::kernel_table;
+use crate::{Cause, Error, Kernel, Op, Result, Tensor};
+use cresset_kernels::optimizer;
+
+pub use cresset_kernels::optimizer::AdamStep;
+
+/// One step of Adam over many parameters.
+///
+/// The inputs are four lists of equal length, one after the other: parameters, gradients,
+/// first and second moments.
+#[derive(Clone, Debug)]
+pub struct FusedAdam {
+    /// The numbers of this step.
+    pub step: AdamStep,
+}
+
+impl FusedAdam {
+    /// Each parameter with its gradient and moments.
+    pub fn groups<'a>(inputs: &'a [&'a Tensor]) -> impl Iterator<Item = [&'a Tensor; 4]> {
+        let count = inputs.len() / 4;
+        (0..count).map(move |i| [inputs[i], inputs[count + i], inputs[2 * count + i], inputs[3 * count + i]])
+    }
+}
+
+impl Op for FusedAdam {
+    const NAME: &'static str = "aten::_fused_adam_";
+    type Inputs<'a> = &'a [&'a Tensor];
+    type Output = ();
+
+    fn forward(&self, inputs: &[&Tensor]) -> Result<()> {
+        self.launch(inputs)?;
+        for [param, _, first, second] in FusedAdam::groups(inputs) {
+            [param, first, second].iter().for_each(|tensor| tensor.storage().changed(Self::NAME));
+        }
+        Ok(())
+    }
+}
+
+impl Kernel for FusedAdam {
+    kernel_table!(FusedAdam);
+
+    fn infer(&self, inputs: &[&Tensor]) -> Result<()> {
+        if !inputs.len().is_multiple_of(4) {
+            let text = format_args!("expects four lists of one length, not {} tensors", inputs.len());
+            return Err(Error::new(Cause::Argument, Self::NAME, text));
+        }
+        for [param, others @ ..] in FusedAdam::groups(inputs) {
+            for other in others {
+                if other.shape() != param.shape() || other.dtype() != param.dtype() {
+                    let text = format_args!(
+                        "a parameter is {} {:?}, what belongs to it {} {:?}",
+                        param.dtype(),
+                        param.shape(),
+                        other.dtype(),
+                        other.shape()
+                    );
+                    return Err(Error::new(Cause::Shape, Self::NAME, text));
+                }
+            }
+            if ![param, others[1], others[2]].iter().all(|tensor| tensor.is_contiguous()) {
+                return Err(Error::new(
+                    Cause::Argument,
+                    Self::NAME,
+                    "expects contiguous parameters and moments",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn cpu(&self, inputs: &[&Tensor], (): &()) -> Result<()> {
+        for [param, grad, first, second] in FusedAdam::groups(inputs) {
+            let grad = grad.contiguous()?;
+            let (reading, mut writing) = (grad.read(), param.write());
+            let (mut first_moment, mut second_moment) = (first.write(), second.write());
+            optimizer::adam(
+                self.step,
+                param.elements_mut(&mut writing),
+                grad.elements(&reading),
+                first.elements_mut(&mut first_moment),
+                second.elements_mut(&mut second_moment),
+                None,
+            );
+        }
+        Ok(())
+    }
+}

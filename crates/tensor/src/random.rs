@@ -1,0 +1,61 @@
+//! Random tensors. The generator counts rather than walks, so that a seed gives the same
+//! numbers whatever the number of threads; all devices draw from the host's.
+
+use crate::create::Options;
+use crate::{Cause, Device, Error, Result, Tensor};
+use cresset_kernels::ViewMut;
+use cresset_kernels::random::Philox;
+use parking_lot::Mutex;
+use std::sync::LazyLock;
+
+static GENERATOR: LazyLock<Mutex<Philox>> = LazyLock::new(|| Mutex::new(Philox::new(0, 0)));
+
+/// Starts the random numbers of this process anew from `seed`.
+pub fn manual_seed(seed: u64) {
+    *GENERATOR.lock() = Philox::new(seed, 0);
+}
+
+impl Tensor {
+    /// Uniform random numbers from 0 to 1, 1 excluded.
+    pub fn rand(shape: impl AsRef<[usize]>, options: impl Into<Options>) -> Result<Tensor> {
+        Tensor::uniform(0.0, 1.0, shape, options)
+    }
+
+    /// Uniform random numbers from `low` to `high`, `high` excluded.
+    pub fn uniform(
+        low: f64,
+        high: f64,
+        shape: impl AsRef<[usize]>,
+        options: impl Into<Options>,
+    ) -> Result<Tensor> {
+        draw("aten::uniform", shape.as_ref(), options.into(), |generator, out| {
+            generator.uniform(low, high, out)
+        })
+    }
+
+    /// Normally distributed random numbers of mean 0 and deviation 1.
+    pub fn randn(shape: impl AsRef<[usize]>, options: impl Into<Options>) -> Result<Tensor> {
+        draw("aten::randn", shape.as_ref(), options.into(), |generator, out| generator.normal(0.0, 1.0, out))
+    }
+
+    /// `0, 1, … n - 1` in random order, as `i64`.
+    pub fn randperm(n: usize) -> Result<Tensor> {
+        let order = GENERATOR.lock().permutation(n);
+        Tensor::from_slice(&order, [n])
+    }
+}
+
+fn draw(
+    op: &'static str,
+    shape: &[usize],
+    options: Options,
+    fill: impl FnOnce(&mut Philox, ViewMut<'_>),
+) -> Result<Tensor> {
+    if !options.dtype.is_float() {
+        let text = format_args!("random numbers are floats, not {}", options.dtype);
+        return Err(Error::new(Cause::DType, op, text));
+    }
+    let out = Tensor::uninit(shape, options.dtype, Device::CPU)?;
+    fill(&mut GENERATOR.lock(), out.elements_mut(&mut out.write()));
+    out.to(options.device)
+}

@@ -1,0 +1,148 @@
+//! Memory shared by all tensors that alias it.
+
+use crate::{Cause, Device, Error, Key, Result, backend};
+use cresset_dispatch::memory::{self, Report};
+use cresset_kernels::Buffer;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Memory that a device owns; only its backend can look inside.
+pub trait DeviceMemory: Any + Send + Sync {
+    /// Where the block starts, as the device counts.
+    fn address(&self) -> usize;
+}
+
+/// Where a storage's bytes are.
+pub enum Memory {
+    /// On the host.
+    Host(Buffer),
+    /// On a plugged-in device.
+    Device(Box<dyn DeviceMemory>),
+    /// Nowhere.
+    Meta,
+}
+
+/// A block of memory, shared by reference. Aliases see each other's changes, and count
+/// them together.
+#[derive(Clone)]
+pub struct Storage(Arc<Inner>);
+
+struct Inner {
+    memory: Memory,
+    bytes: usize,
+    device: Device,
+    /// How often the contents were changed in place.
+    version: AtomicU64,
+    changed_by: Mutex<&'static str>,
+}
+
+/// Bytes of host storages alive.
+static HOST_ALLOCATED: AtomicU64 = AtomicU64::new(0);
+
+impl Storage {
+    /// `bytes` on `device`; zeroed on the host, undefined elsewhere.
+    pub fn new(device: Device, bytes: usize) -> Result<Storage> {
+        let memory = match device.key {
+            Key::CPU => Memory::Host(host(bytes)?),
+            Key::META => Memory::Meta,
+            _ => Memory::Device(backend::of(device)?.allocate(device, bytes)?),
+        };
+        let changed_by = Mutex::new("");
+        Ok(Storage(Arc::new(Inner { memory, bytes, device, version: AtomicU64::new(0), changed_by })))
+    }
+
+    /// Where the bytes are.
+    pub fn memory(&self) -> &Memory {
+        &self.0.memory
+    }
+
+    /// The host buffer; `None` if the bytes are elsewhere.
+    #[inline]
+    pub fn host(&self) -> Option<&Buffer> {
+        match &self.0.memory {
+            Memory::Host(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    /// The device's memory as its own type; `None` if it is not of that type.
+    pub fn device_memory<M: DeviceMemory>(&self) -> Option<&M> {
+        match &self.0.memory {
+            Memory::Device(memory) => (&**memory as &dyn Any).downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// How many bytes there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.0.bytes == 0
+    }
+
+    /// Where the bytes are.
+    #[inline]
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+
+    /// How often the contents were changed in place.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.0.version.load(Relaxed)
+    }
+
+    /// Counts a change in place by `op`.
+    pub(crate) fn changed(&self, op: &'static str) {
+        *self.0.changed_by.lock() = op;
+        self.0.version.fetch_add(1, Relaxed);
+    }
+
+    /// The last operator that changed the contents in place.
+    pub(crate) fn changed_by(&self) -> &'static str {
+        *self.0.changed_by.lock()
+    }
+
+    /// Whether only one tensor holds this memory.
+    pub(crate) fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// Whether both are the same memory.
+    #[inline]
+    pub fn same_as(&self, other: &Storage) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+fn host(bytes: usize) -> Result<Buffer> {
+    let buffer = Buffer::new(bytes).map_err(|failed| Error::new(Cause::Memory, "", failed))?;
+    let allocated = HOST_ALLOCATED.fetch_add(bytes as u64, Relaxed) + bytes as u64;
+    if bytes > 0 {
+        report(buffer.address(), bytes as i64, allocated);
+    }
+    Ok(buffer)
+}
+
+#[inline]
+fn report(address: usize, bytes: i64, allocated: u64) {
+    memory::report(|| Report { device: Device::CPU, address, bytes, allocated, reserved: 0 });
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Memory::Host(buffer) = &self.memory {
+            let bytes = self.bytes as u64;
+            let allocated = HOST_ALLOCATED.fetch_sub(bytes, Relaxed) - bytes;
+            if bytes > 0 {
+                report(buffer.address(), -(bytes as i64), allocated);
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Rules of the graph: what is recorded, what is refused, what happens twice.
+
+use cresset_tensor::autograd::{Pass, backward, grad};
+use cresset_tensor::{Cause, Tensor, no_grad};
+
+fn leaf(values: &[f64]) -> Tensor {
+    Tensor::from_slice(values, [values.len()]).unwrap().with_grad().unwrap()
+}
+
+fn f64s(tensor: &Tensor) -> Vec<f64> {
+    tensor.to_vec::<f64>().unwrap()
+}
+
+#[test]
+fn gradients_add_up_over_paths_and_passes() {
+    let x = leaf(&[2.0, 3.0]);
+    let loss = || (&x * &x + &x).unwrap().sum().unwrap();
+    loss().backward().unwrap();
+    assert_eq!(f64s(&x.grad().unwrap()), [5.0, 7.0]);
+    loss().backward().unwrap();
+    assert_eq!(f64s(&x.grad().unwrap()), [10.0, 14.0]);
+    x.set_grad(None);
+    assert!(x.grad().is_none());
+}
+
+#[test]
+fn leaves_that_share_a_gradient_do_not_share_its_memory() {
+    let (x, y) = (leaf(&[1.0]), leaf(&[1.0]));
+    for _ in 0..2 {
+        (&x + &y).unwrap().sum().unwrap().backward().unwrap();
+    }
+    assert_eq!((f64s(&x.grad().unwrap()), f64s(&y.grad().unwrap())), (vec![2.0], vec![2.0]));
+}
+
+#[test]
+fn nothing_is_recorded_under_no_grad() {
+    let x = leaf(&[1.0]);
+    let y = {
+        let _guard = no_grad();
+        x.mul(2.0).unwrap()
+    };
+    assert!(!y.requires_grad() && y.grad_fn().is_none());
+    assert_eq!(x.mul(2.0).unwrap().grad_fn(), Some("MulBackward0"));
+    let error = y.sum().unwrap().backward().unwrap_err();
+    assert!(
+        error.to_string().starts_with("backward: a tensor of shape [] was not computed from anything"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_saved_tensor_that_was_changed_is_an_error_that_names_the_change() {
+    let x = leaf(&[1.0, 2.0]);
+    let y = x.mul(1.0).unwrap();
+    let z = y.mul(&y).unwrap();
+    y.add_(1.0).unwrap();
+    let error = z.sum().unwrap().backward().unwrap_err();
+    assert_eq!(error.cause(), Cause::Graph);
+    assert_eq!(
+        error.to_string(),
+        "MulBackward0: a tensor of shape [2] that the gradient needs was changed in place by aten::add_: \
+         it was saved at version 0 and is at version 1; change a copy instead"
+    );
+}
+
+#[test]
+fn changes_in_place_are_differentiated() {
+    let x = leaf(&[2.0, 3.0]);
+    let y = x.mul(1.0).unwrap();
+    y.mul_(&x).unwrap();
+    y.add_(&x).unwrap();
+    assert_eq!(y.grad_fn(), Some("AddBackward0"));
+    y.sum().unwrap().backward().unwrap();
+    assert_eq!(f64s(&x.grad().unwrap()), [5.0, 7.0]);
+}
+
+#[test]
+fn leaves_and_views_refuse_changes_that_would_be_wrong() {
+    let x = leaf(&[2.0, 3.0]);
+    let error = x.add_(1.0).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "aten::add_: a leaf that requires grad cannot be changed in place; do it under no_grad()"
+    );
+    let y = x.mul(1.0).unwrap();
+    let view = y.view([2, 1]).unwrap();
+    assert_eq!(view.mul_(2.0).unwrap_err().cause(), Cause::Graph);
+    y.mul_(2.0).unwrap();
+    let error = view.sum().unwrap_err();
+    assert!(error.to_string().contains("was changed in place by aten::mul_; take the view again"), "{error}");
+    assert_eq!(f64s(&y.view([2, 1]).unwrap()), [4.0, 6.0]);
+}
+
+#[test]
+fn a_graph_runs_once_unless_it_is_retained() {
+    let x = leaf(&[3.0]);
+    let y = x.mul(&x).unwrap();
+    backward(&[(&y, None)], Pass { retain_graph: true, ..Pass::default() }).unwrap();
+    y.backward().unwrap();
+    assert_eq!(f64s(&x.grad().unwrap()), [12.0]);
+    let error = y.backward().unwrap_err();
+    assert!(error.to_string().starts_with("MulBackward0: the graph was run before"), "{error}");
+}
+
+#[test]
+fn gradients_have_gradients() {
+    let x = leaf(&[2.0]);
+    let cube = x.pow(3.0).unwrap();
+    let pass = Pass { create_graph: true, ..Pass::default() };
+    let first = grad(&[(&cube, None)], &[&x], pass).unwrap().remove(0).unwrap();
+    let second = grad(&[(&first, None)], &[&x], pass).unwrap().remove(0).unwrap();
+    let third = grad(&[(&second, None)], &[&x], Pass::default()).unwrap().remove(0).unwrap();
+    assert_eq!((f64s(&first), f64s(&second), f64s(&third)), (vec![12.0], vec![12.0], vec![6.0]));
+    assert!(x.grad().is_none());
+}
+
+#[test]
+fn unused_inputs_have_no_gradient_and_strangers_are_refused() {
+    let (x, y) = (leaf(&[1.0]), leaf(&[1.0]));
+    let z = x.mul(2.0).unwrap();
+    let gradients = grad(&[(&z, None)], &[&x, &y], Pass::default()).unwrap();
+    assert_eq!(gradients.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
+    let plain = Tensor::new([1.0f64]).unwrap();
+    assert_eq!(
+        grad(&[(&x.mul(2.0).unwrap(), None)], &[&plain], Pass::default()).unwrap_err().cause(),
+        Cause::Graph
+    );
+    assert_eq!(Tensor::new([1i64]).unwrap().with_grad().unwrap_err().cause(), Cause::DType);
+}
+
+#[test]
+fn a_root_that_is_no_single_number_needs_a_gradient() {
+    let x = leaf(&[1.0, 2.0]);
+    let y = x.mul(3.0).unwrap();
+    let error = y.backward().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "backward: a tensor of shape [2] is not a single number: give its gradient"
+    );
+    let seed = Tensor::new([1.0f64, 10.0]).unwrap();
+    backward(&[(&y, Some(&seed))], Pass::default()).unwrap();
+    assert_eq!(f64s(&x.grad().unwrap()), [3.0, 30.0]);
+}
+
+#[test]
+fn broadcasting_is_undone_in_the_gradient() {
+    let (rows, row) = (leaf(&[1.0, 2.0, 3.0, 4.0]), leaf(&[10.0, 20.0]));
+    let column = leaf(&[1.0, 2.0]);
+    let out = (&rows.view([2, 2]).unwrap() * &row).unwrap().add(&column.view([2, 1]).unwrap()).unwrap();
+    out.sum().unwrap().backward().unwrap();
+    assert_eq!(f64s(&row.grad().unwrap()), [4.0, 6.0]);
+    assert_eq!(f64s(&rows.grad().unwrap()), [10.0, 20.0, 10.0, 20.0]);
+    assert_eq!(f64s(&column.grad().unwrap()), [2.0, 2.0]);
+}
+
+#[test]
+fn gradients_come_back_in_the_type_of_their_receiver() {
+    let single = Tensor::new([1.0f32, 2.0]).unwrap().with_grad().unwrap();
+    let double = leaf(&[3.0, 4.0]);
+    (&single * &double).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(single.grad().unwrap().to_vec::<f32>().unwrap(), [3.0, 4.0]);
+}
+
+#[test]
+fn a_million_calls_deep_neither_backward_nor_drop_overflows_the_stack() {
+    let run = || {
+        let x = Tensor::new(1.0f64).unwrap().with_grad().unwrap();
+        let mut y = x.mul(1.0).unwrap();
+        for _ in 0..1_000_000 {
+            y = y.add(0.0).unwrap();
+        }
+        y.backward().unwrap();
+        assert_eq!(x.grad().unwrap().item().unwrap().as_f64(), 1.0);
+        let mut chain = x.exp().unwrap();
+        for _ in 0..300_000 {
+            chain = chain.mul(&chain).unwrap();
+        }
+        drop(chain);
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
+}
+
+#[test]
+fn threads_build_and_run_graphs_side_by_side() {
+    let w = leaf(&[1.0; 64]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let x = leaf(&[2.0; 64]);
+                    (&x * &w).unwrap().sum().unwrap().backward().unwrap();
+                    assert_eq!(f64s(&x.grad().unwrap()), [1.0; 64]);
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,150 @@
+//! Every derivative against finite differences, and second derivatives likewise.
+
+use cresset_tensor::autograd::{Pass, grad};
+use cresset_tensor::ops::Reduction;
+use cresset_tensor::{Result, Tensor};
+
+type Function = fn(&[Tensor]) -> Result<Tensor>;
+
+/// One row per operator: its name, the shapes of its inputs, and how it is called.
+const TABLE: &[(&str, &[&[usize]], Function)] = &[
+    ("add", &[&[2, 3], &[3]], |x| x[0].add_scaled(&x[1], 0.5)),
+    ("sub", &[&[2, 1], &[3]], |x| x[0].sub(&x[1])),
+    ("rsub", &[&[3]], |x| x[0].rsub(2.0)),
+    ("mul", &[&[2, 3], &[2, 1]], |x| x[0].mul(&x[1])),
+    ("mul by a number", &[&[3]], |x| x[0].mul(-3.5)),
+    ("div", &[&[2, 3], &[3]], |x| x[0].div(&x[1])),
+    ("div by a number", &[&[3]], |x| x[0].div(4.0)),
+    ("pow of a number", &[&[3]], |x| x[0].pow(2.5)),
+    ("pow of a tensor", &[&[2, 3], &[3]], |x| x[0].pow(&x[1])),
+    ("neg", &[&[3]], |x| x[0].neg()),
+    ("exp", &[&[3]], |x| x[0].exp()),
+    ("log", &[&[3]], |x| x[0].log()),
+    ("sqrt", &[&[3]], |x| x[0].sqrt()),
+    ("reciprocal", &[&[3]], |x| x[0].reciprocal()),
+    ("tanh", &[&[3]], |x| x[0].tanh()),
+    ("sigmoid", &[&[3]], |x| x[0].sigmoid()),
+    ("relu", &[&[2, 3]], |x| x[0].sub(0.9)?.relu()),
+    ("sum", &[&[2, 3]], |x| x[0].sum()),
+    ("sum over a dimension", &[&[2, 3, 2]], |x| x[0].sum_dims(&[1], false)),
+    ("mean", &[&[2, 3]], |x| x[0].mean()),
+    ("mean over dimensions", &[&[2, 3, 2]], |x| x[0].mean_dims(&[0, -1], true)),
+    ("max", &[&[2, 3]], |x| x[0].max()),
+    ("max over a dimension", &[&[2, 3]], |x| Ok(x[0].max_dim(0, false)?[0].clone())),
+    ("mm", &[&[2, 3], &[3, 4]], |x| x[0].mm(&x[1])),
+    ("mm of transposed matrices", &[&[3, 2], &[4, 3]], |x| x[0].t()?.mm(&x[1].t()?)),
+    ("addmm", &[&[4], &[2, 3], &[3, 4]], |x| x[0].addmm(&x[1], &x[2])),
+    ("matmul of stacks", &[&[2, 1, 2, 3], &[3, 3, 2]], |x| x[0].matmul(&x[1])),
+    ("matmul with a vector", &[&[2, 3], &[3]], |x| x[0].matmul(&x[1])),
+    ("linear", &[&[2, 2, 3], &[4, 3], &[4]], |x| x[0].linear(&x[1], Some(&x[2]))),
+    ("transpose", &[&[2, 3, 2]], |x| x[0].transpose(0, -1)),
+    ("view", &[&[2, 3]], |x| x[0].view([3, 2])),
+    ("expand", &[&[3]], |x| x[0].expand([2, 3])),
+    ("as_strided", &[&[7]], |x| x[0].as_strided(&[2, 3], &[1, 2], 1)),
+    ("as_strided with overlap", &[&[2, 3]], |x| x[0].as_strided(&[4, 2], &[1, 2], 0)),
+    ("contiguous", &[&[2, 3]], |x| x[0].t()?.contiguous()),
+    ("log_softmax", &[&[2, 3]], |x| x[0].log_softmax(1)),
+    ("log_softmax over the first dimension", &[&[2, 3]], |x| x[0].log_softmax(0)),
+    ("nll_loss with weights", &[&[3, 4]], |x| {
+        let weight = Tensor::new([0.1f64, 0.7, 0.4, 1.3])?;
+        x[0].nll_loss(&Tensor::new([1i64, 3, 1])?, Some(&weight), Reduction::Mean)
+    }),
+    ("nll_loss by sample", &[&[2, 4]], |x| x[0].nll_loss(&Tensor::new([1i64, 3])?, None, Reduction::None)),
+    ("cross_entropy", &[&[3, 4]], |x| x[0].cross_entropy(&Tensor::new([1i64, 3, 1])?)),
+    ("index_select", &[&[2, 3]], |x| x[0].index_select(1, &Tensor::new([2i64, 0, 2])?)),
+    ("index_add", &[&[3, 2], &[2, 2]], |x| x[0].index_add(0, &Tensor::new([2i64, 0])?, &x[1])),
+    ("embedding", &[&[4, 2]], |x| x[0].embedding(&Tensor::new([[1i64, 3], [1, 0]])?, None)),
+    ("where", &[&[2, 3], &[3]], |x| {
+        x[0].where_(&Tensor::new([[true, false, true], [false, true, true]])?, &x[1])
+    }),
+    ("addcmul_", &[&[3], &[3], &[3]], |x| changed(&x[0], |y| y.addcmul_(&x[1], &x[2], 2.0))),
+    ("addcdiv_", &[&[3], &[3], &[3]], |x| changed(&x[0], |y| y.addcdiv_(&x[1], &x[2], 2.0))),
+    ("lerp_", &[&[3], &[3]], |x| changed(&x[0], |y| y.lerp_(&x[1], 0.3))),
+    ("mul_", &[&[3], &[3]], |x| changed(&x[0], |y| y.mul_(&x[1]))),
+    ("fill_", &[&[3]], |x| changed(&x[0], |y| y.fill_(2.0))),
+    ("copy_", &[&[2, 3], &[3]], |x| changed(&x[0], |y| y.copy_(&x[1]))),
+];
+
+/// A copy of `x` after a change in place, which is thereby part of the graph.
+fn changed(x: &Tensor, change: impl FnOnce(&Tensor) -> Result<()>) -> Result<Tensor> {
+    let y = x.copy()?;
+    change(&y)?;
+    Ok(y)
+}
+
+/// Inputs between 0.5 and 1.5, all different, away from the kinks of relu and max.
+fn inputs(shapes: &[&[usize]]) -> Vec<Tensor> {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        0.5 + (state >> 40) as f64 / (1u64 << 24) as f64
+    };
+    let tensor = |shape: &&[usize]| {
+        let values: Vec<f64> = (0..shape.iter().product()).map(|_| next()).collect();
+        Tensor::from_slice(&values, shape)
+    };
+    shapes.iter().map(tensor).map(|tensor| tensor.unwrap().with_grad().unwrap()).collect()
+}
+
+/// A number that depends on all of a function's results, each weighted differently.
+fn weighted(y: &Tensor) -> Result<Tensor> {
+    let weights: Vec<f64> = (0..y.numel()).map(|i| 0.3 + 0.7 * ((i * i + 1) as f64).sin()).collect();
+    y.mul(&Tensor::from_slice(&weights, y.shape())?)?.sum()
+}
+
+fn check(name: &str, x: &[Tensor], value: &dyn Fn(&[Tensor]) -> Result<Tensor>) {
+    let refs: Vec<&Tensor> = x.iter().collect();
+    let gradients = grad(&[(&value(x).unwrap(), None)], &refs, Pass::default()).unwrap();
+    for (i, gradient) in gradients.iter().enumerate() {
+        let got =
+            gradient.as_ref().map_or(vec![0.0; x[i].numel()], |gradient| gradient.to_vec::<f64>().unwrap());
+        let at = x[i].to_vec::<f64>().unwrap();
+        for k in 0..at.len() {
+            let moved = |by: f64| {
+                let mut values = at.clone();
+                values[k] += by;
+                let mut x = x.to_vec();
+                x[i] = Tensor::from_slice(&values, x[i].shape()).unwrap().with_grad().unwrap();
+                value(&x).unwrap().item().unwrap().as_f64()
+            };
+            let step = 1e-5;
+            let expected = (moved(step) - moved(-step)) / (2.0 * step);
+            let close = (got[k] - expected).abs() <= 1e-6 * (1.0 + expected.abs());
+            assert!(close, "{name}: gradient of input {i} at {k} is {}, differences say {expected}", got[k]);
+        }
+    }
+}
+
+#[test]
+fn derivatives_agree_with_finite_differences() {
+    for (name, shapes, function) in TABLE {
+        check(name, &inputs(shapes), &|x| weighted(&function(x)?));
+    }
+}
+
+#[test]
+fn second_derivatives_agree_with_finite_differences() {
+    for (name, shapes, function) in TABLE {
+        let first = |x: &[Tensor]| {
+            let refs: Vec<&Tensor> = x.iter().collect();
+            let pass = Pass { create_graph: true, ..Pass::default() };
+            // Squared, so that also functions with constant gradients have something to differentiate.
+            let y = weighted(&function(x)?)?;
+            let gradients = grad(&[(&y.mul(&y)?, None)], &refs, pass)?;
+            // Gradients that are constant have no graph; the input itself always has.
+            let mut sum = weighted(&x[0])?;
+            for gradient in gradients.into_iter().flatten() {
+                sum = sum.add(&weighted(&gradient)?)?;
+            }
+            Ok(sum)
+        };
+        check(name, &inputs(shapes), &first);
+    }
+}
+
+#[test]
+fn the_padding_row_of_an_embedding_gets_no_gradient() {
+    let table = inputs(&[&[3, 2]]).remove(0);
+    table.embedding(&Tensor::new([1i64, 2, 1]).unwrap(), Some(1)).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(table.grad().unwrap().to_vec::<f64>().unwrap(), [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
+}

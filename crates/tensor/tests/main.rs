@@ -1,0 +1,6 @@
+//! Tensors, operators and gradients on the host, as a user of the crate sees them.
+
+mod autograd;
+mod gradients;
+mod operators;
+mod outside_device;

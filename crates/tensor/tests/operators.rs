@@ -1,0 +1,255 @@
+//! Values, shapes, dtypes and errors of single operators.
+
+use cresset_tensor::{Cause, DType, Device, Tensor};
+
+fn f32s(tensor: &Tensor) -> Vec<f32> {
+    tensor.to_vec::<f32>().unwrap()
+}
+
+#[test]
+fn arithmetic_broadcasts_and_promotes() {
+    let rows = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]]).unwrap();
+    let row = Tensor::new([10.0f32, 20.0]).unwrap();
+    assert_eq!(f32s(&(&rows + &row).unwrap()), [11.0, 22.0, 13.0, 24.0]);
+    assert_eq!(f32s(&(&rows - &row).unwrap()), [-9.0, -18.0, -7.0, -16.0]);
+    assert_eq!(f32s(&(1.0 - &row).unwrap()), [-9.0, -19.0]);
+    assert_eq!(f32s(&(1.0 / &row).unwrap()), [0.1, 0.05]);
+    assert_eq!(f32s(&rows.pow(2).unwrap()), [1.0, 4.0, 9.0, 16.0]);
+    let counts = Tensor::new([1i64, 2]).unwrap();
+    assert_eq!((&counts * 2.5).unwrap().dtype(), DType::F32);
+    assert_eq!((&counts * 2).unwrap().to_vec::<i64>().unwrap(), [2, 4]);
+    assert_eq!((&counts / &counts).unwrap().dtype(), DType::F32);
+    let doubles = Tensor::new([1.0f64, 2.0]).unwrap();
+    assert_eq!((&counts + &doubles).unwrap().to_vec::<f64>().unwrap(), [2.0, 4.0]);
+}
+
+#[test]
+fn an_expression_needs_one_question_mark() {
+    let (x, w, b) =
+        (Tensor::new([2.0f32]).unwrap(), Tensor::new([3.0f32]).unwrap(), Tensor::new([1.0f32]).unwrap());
+    assert_eq!(f32s(&(&x * &w + &b).unwrap()), [7.0]);
+    let bad = Tensor::new([1.0f32, 2.0]).unwrap();
+    let worse = Tensor::new([1.0f32, 2.0, 3.0]).unwrap();
+    let error = (&bad * &worse + &b).unwrap_err();
+    assert_eq!(error.to_string(), "aten::mul: shapes [2] and [3] do not broadcast");
+    assert_eq!((error.cause(), error.op()), (Cause::Shape, "aten::mul"));
+}
+
+#[test]
+fn functions_of_one_operand() {
+    let x = Tensor::new([-1.0f64, 0.0, 2.0]).unwrap();
+    let f64s = |tensor: Tensor| tensor.to_vec::<f64>().unwrap();
+    assert_eq!(f64s(x.neg().unwrap()), [1.0, 0.0, -2.0]);
+    assert_eq!(f64s(x.relu().unwrap()), [0.0, 0.0, 2.0]);
+    assert_eq!(f64s(x.exp().unwrap())[1], 1.0);
+    assert!((f64s(x.tanh().unwrap())[2] - 2.0f64.tanh()).abs() < 1e-15);
+    assert!((f64s(x.sigmoid().unwrap())[0] - 1.0 / (1.0 + 1.0f64.exp())).abs() < 1e-15);
+    assert!(f64s(x.log().unwrap())[0].is_nan());
+    assert_eq!(f64s(x.pow(2.0).unwrap().sqrt().unwrap()), [1.0, 0.0, 2.0]);
+    assert_eq!(Tensor::new([4i64]).unwrap().sqrt().unwrap().to_vec::<f32>().unwrap(), [2.0]);
+    let error = Tensor::new([true]).unwrap().neg().unwrap_err();
+    assert_eq!(error.to_string(), "aten::neg: not defined for bool; convert with to_dtype() first");
+}
+
+#[test]
+fn reductions_over_all_and_some_dimensions() {
+    let x = Tensor::new([[1.0f32, 5.0, 3.0], [4.0, 2.0, 6.0]]).unwrap();
+    assert_eq!(f32s(&x.sum().unwrap()), [21.0]);
+    assert_eq!(f32s(&x.sum_dims(&[0], false).unwrap()), [5.0, 7.0, 9.0]);
+    assert_eq!(x.sum_dims(&[1], true).unwrap().shape(), [2, 1]);
+    assert_eq!(f32s(&x.mean().unwrap()), [3.5]);
+    assert_eq!(f32s(&x.mean_dims(&[-1], false).unwrap()), [3.0, 4.0]);
+    assert_eq!(f32s(&x.max().unwrap()), [6.0]);
+    let [values, indices] = x.max_dim(1, false).unwrap();
+    assert_eq!((f32s(&values), indices.to_vec::<i64>().unwrap()), (vec![5.0, 6.0], vec![1, 2]));
+    assert_eq!(x.argmax(0, false).unwrap().to_vec::<i64>().unwrap(), [1, 0, 1]);
+    assert_eq!(Tensor::new([true, true]).unwrap().sum().unwrap().item().unwrap().as_i64(), 2);
+    let error = x.sum_dims(&[2], false).unwrap_err();
+    assert_eq!(error.to_string(), "aten::sum: dimension 2 is out of range: expected -2 to 1");
+    let error = Tensor::new([1i64]).unwrap().mean().unwrap_err();
+    assert_eq!(error.to_string(), "aten::mean: expects floats, not i64; convert with to_dtype() first");
+    let error = Tensor::zeros([0], ()).unwrap().max().unwrap_err();
+    assert_eq!(error.to_string(), "aten::max: a tensor of shape [0] has no elements to choose from");
+}
+
+#[test]
+fn matrix_products_of_every_rank() {
+    let a = Tensor::new([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]]).unwrap();
+    let b = Tensor::new([[1.0f32, 0.0, 2.0], [0.0, 1.0, 3.0]]).unwrap();
+    assert_eq!(f32s(&a.mm(&b).unwrap()), [1.0, 2.0, 8.0, 3.0, 4.0, 18.0, 5.0, 6.0, 28.0]);
+    assert_eq!(f32s(&b.t().unwrap().matmul(&a.t().unwrap()).unwrap().t().unwrap()), f32s(&a.mm(&b).unwrap()));
+    let vector = Tensor::new([1.0f32, 10.0]).unwrap();
+    assert_eq!(f32s(&a.matmul(&vector).unwrap()), [21.0, 43.0, 65.0]);
+    assert_eq!(f32s(&vector.matmul(&b).unwrap()), [1.0, 10.0, 32.0]);
+    assert_eq!(f32s(&vector.matmul(&vector).unwrap()), [101.0]);
+    let stack = a.expand([4, 3, 2]).unwrap();
+    assert_eq!(stack.matmul(&b).unwrap().shape(), [4, 3, 3]);
+    let bias = Tensor::new([100.0f32, 200.0, 300.0]).unwrap();
+    let linear = stack.linear(&b.t().unwrap(), Some(&bias)).unwrap();
+    assert_eq!(linear.shape(), [4, 3, 3]);
+    assert_eq!(f32s(&linear)[..3], [101.0, 202.0, 308.0]);
+}
+
+#[test]
+fn products_that_do_not_fit_say_both_shapes() {
+    let a = Tensor::zeros([64, 784], ()).unwrap();
+    let b = Tensor::zeros([512, 256], ()).unwrap();
+    assert_eq!(
+        a.matmul(&b).unwrap_err().to_string(),
+        "aten::matmul: inner dimensions differ: [64, 784] x [512, 256]"
+    );
+    assert_eq!(
+        a.mm(&b).unwrap_err().to_string(),
+        "aten::mm: inner dimensions differ: [64, 784] x [512, 256]"
+    );
+    let doubles = Tensor::zeros([784, 2], DType::F64).unwrap();
+    let error = a.mm(&doubles).unwrap_err();
+    assert_eq!(error.to_string(), "aten::mm: expects two tensors of one number type, not f32 and f64");
+    assert_eq!(error.cause(), Cause::DType);
+    let error = a.linear(&b, None).unwrap_err();
+    assert!(
+        error.to_string().starts_with("aten::linear: input of shape [64, 784] has 784 features"),
+        "{error}"
+    );
+}
+
+#[test]
+fn views_share_memory_and_reshape_copies_only_where_it_must() {
+    let x = Tensor::new([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]]).unwrap();
+    let flat = x.view([6]).unwrap();
+    flat.mul_(10.0).unwrap();
+    assert_eq!(f32s(&x)[5], 60.0);
+    assert_eq!(f32s(&x.t().unwrap()), [10.0, 40.0, 20.0, 50.0, 30.0, 60.0]);
+    let error = x.t().unwrap().view([6]).unwrap_err();
+    assert!(error.to_string().ends_with("use reshape(), which copies where it must"), "{error}");
+    let copied = x.t().unwrap().reshape([6]).unwrap();
+    copied.zero_().unwrap();
+    assert_eq!(f32s(&x)[0], 10.0);
+    let error = x.view([4]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "aten::view: a tensor of shape [2, 3] has another number of elements than [4]"
+    );
+    assert_eq!(x.version(), 1);
+}
+
+#[test]
+fn classification_losses_match_hand_computed_values() {
+    let scores = Tensor::new([[1.0f64, 2.0, 3.0], [1.0, 1.0, 1.0]]).unwrap();
+    let target = Tensor::new([2i64, 0]).unwrap();
+    let loss = scores.cross_entropy(&target).unwrap().item().unwrap().as_f64();
+    let first = -(3.0 - (1f64.exp() + 2f64.exp() + 3f64.exp()).ln());
+    assert!((loss - (first + 3f64.ln()) / 2.0).abs() < 1e-12);
+    let error = scores.cross_entropy(&Tensor::new([3i64, 0]).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "aten::nll_loss_forward: target index 3 is out of range for size 3");
+    let error = scores.cross_entropy(&Tensor::new([1i64]).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "aten::cross_entropy_loss: 2 samples of shape [2, 3] but 1 targets");
+}
+
+#[test]
+fn rows_are_picked_and_added_by_index() {
+    let table = Tensor::new([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]]).unwrap();
+    let picked = table.embedding(&Tensor::new([[2i64, 0]]).unwrap(), None).unwrap();
+    assert_eq!(picked.shape(), [1, 2, 2]);
+    assert_eq!(f32s(&picked), [5.0, 6.0, 1.0, 2.0]);
+    let columns = table.index_select(1, &Tensor::new([1i64, 1]).unwrap()).unwrap();
+    assert_eq!(f32s(&columns), [2.0, 2.0, 4.0, 4.0, 6.0, 6.0]);
+    let error = table.index_select(0, &Tensor::new([7i64]).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "aten::index_select: index 7 is out of range for size 3");
+    assert_eq!(error.cause(), Cause::Index);
+}
+
+#[test]
+fn in_place_operators_change_their_target_and_only_it() {
+    let x = Tensor::new([1.0f32, 2.0]).unwrap();
+    x.add_(&x).unwrap();
+    assert_eq!(f32s(&x), [2.0, 4.0]);
+    x.add_scaled_(&Tensor::new([1.0f32, 1.0]).unwrap(), -0.5).unwrap();
+    assert_eq!(f32s(&x), [1.5, 3.5]);
+    x.addcdiv_(&Tensor::new([1.0f32, 2.0]).unwrap(), &Tensor::new([2.0f32, 4.0]).unwrap(), 3.0).unwrap();
+    assert_eq!(f32s(&x), [3.0, 5.0]);
+    x.lerp_(&Tensor::new([5.0f32, 5.0]).unwrap(), 0.5).unwrap();
+    assert_eq!(f32s(&x), [4.0, 5.0]);
+    let error = x.add_(&Tensor::zeros([3, 2], ()).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "aten::add_: the result has shape [3, 2], which does not fit into [2]");
+    let counts = Tensor::new([1i64]).unwrap();
+    let error = counts.mul_(1.5).unwrap_err();
+    assert_eq!(error.to_string(), "aten::mul_: the result has dtype f32, which cannot be kept as i64");
+    let wide = Tensor::new([1.0f32]).unwrap().expand([3]).unwrap();
+    assert_eq!(wide.add_(1.0).unwrap_err().cause(), Cause::Argument);
+}
+
+#[test]
+fn sizes_and_literals_that_make_no_tensor_are_errors() {
+    assert_eq!(Tensor::new(vec![vec![1.0f32], vec![1.0, 2.0]]).unwrap_err().cause(), Cause::Shape);
+    let error = Tensor::from_slice(&[1.0f32; 5], [2, 3]).unwrap_err();
+    assert_eq!(error.to_string(), "from_slice: 5 elements do not make up shape [2, 3]");
+    let error = Tensor::zeros([1 << 40, 1 << 40], ()).unwrap_err();
+    assert_eq!(error.cause(), Cause::Memory);
+    assert_eq!(Tensor::zeros([1 << 46], ()).unwrap_err().cause(), Cause::Memory);
+}
+
+#[test]
+fn zero_size_and_zero_dim_tensors_work_everywhere() {
+    let empty = Tensor::zeros([0, 3], ()).unwrap();
+    assert_eq!((&empty + &empty).unwrap().shape(), [0, 3]);
+    assert_eq!(empty.sum().unwrap().item().unwrap().as_f64(), 0.0);
+    assert_eq!(empty.t().unwrap().mm(&empty).unwrap().to_vec::<f32>().unwrap(), [0.0; 9]);
+    let point = Tensor::new(3.0f32).unwrap();
+    assert_eq!(point.shape(), []);
+    assert_eq!(point.max_dim(0, false).unwrap()[0].item().unwrap().as_f64(), 3.0);
+    assert_eq!(point.log_softmax(-1).unwrap().item().unwrap().as_f64(), 0.0);
+}
+
+#[test]
+fn meta_tensors_have_shapes_but_no_elements() {
+    let a = Tensor::empty([64, 784], Device::META).unwrap();
+    let b = Tensor::empty([784, 10], Device::META).unwrap();
+    let c = a.mm(&b).unwrap().log_softmax(1).unwrap();
+    assert_eq!((c.shape(), c.device()), (&[64usize, 10][..], Device::META));
+    assert!(b.mm(&a).is_err());
+    assert_eq!(c.sum().unwrap().item().unwrap_err().to_string(), "aten::item: a meta tensor has no elements");
+    let host = Tensor::zeros([784, 10], ()).unwrap();
+    let error = a.mm(&host).unwrap_err();
+    assert_eq!(error.to_string(), "aten::mm: tensors are on meta and cpu; move them to one device with to()");
+}
+
+#[test]
+fn ndarray_looks_in_without_copying_and_out_by_copy() {
+    let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]]).unwrap();
+    let sum = x.t().unwrap().with_ndarray(|view: ndarray::ArrayViewD<'_, f32>| view[[0, 1]]).unwrap();
+    assert_eq!(sum, 3.0);
+    let array = x.to_ndarray::<f32>().unwrap();
+    let back = Tensor::try_from(array.view().reversed_axes()).unwrap();
+    assert_eq!(f32s(&back), [1.0, 3.0, 2.0, 4.0]);
+    let error = x.to_vec::<f64>().unwrap_err();
+    assert_eq!(error.to_string(), "to_vec: elements are f32, not f64; convert with to_dtype() first");
+}
+
+#[test]
+fn half_precision_computes_and_converts() {
+    for dtype in [DType::F16, DType::BF16] {
+        let x = Tensor::new([1.5f32, -2.0]).unwrap().to_dtype(dtype).unwrap();
+        let y = x.mul(&x).unwrap().relu().unwrap().to_dtype(DType::F32).unwrap();
+        assert_eq!(f32s(&y), [2.25, 4.0]);
+    }
+}
+
+#[test]
+fn tensors_print_their_elements() {
+    let x = Tensor::new([[1.0f32, -2.5], [3.0, 4.0]]).unwrap();
+    assert_eq!(x.to_string(), "tensor([[     1., -2.5000],\n        [     3.,      4.]])");
+    assert_eq!(Tensor::new(7i64).unwrap().to_string(), "tensor(7)");
+}
+
+#[test]
+fn a_seed_gives_the_same_numbers_again() {
+    // One test, because the seed belongs to the whole process.
+    cresset_tensor::manual_seed(7);
+    let (a, order) = (Tensor::randn([100], ()).unwrap(), Tensor::randperm(10).unwrap());
+    cresset_tensor::manual_seed(7);
+    assert_eq!(f32s(&a), f32s(&Tensor::randn([100], ()).unwrap()));
+    assert_eq!(order.to_vec::<i64>().unwrap(), Tensor::randperm(10).unwrap().to_vec::<i64>().unwrap());
+    let uniform = f32s(&Tensor::rand([1000], ()).unwrap());
+    assert!(uniform.iter().all(|x| (0.0..1.0).contains(x)));
+}
