@@ -1,0 +1,27 @@
+//! The C interface of Ascend's CANN as data: every function that we use or offer, once.
+//!
+//! CANN is reached through C functions in shared libraries. The device backend needs a
+//! pointer to each, the simulated device exports each, and a check against the vendor's
+//! headers needs the signature of each. All three are made from the tables here, so that
+//! they cannot disagree:
+//!
+//! | table | holds | of |
+//! |---|---|---|
+//! | [`runtime_functions!`] | devices, streams, events, memory, errors | `libascendcl.so` |
+//! | [`object_functions!`] | descriptors of tensors, scalars, lists | `libnnopbase.so` |
+//! | [`activity_functions!`] | device records | `libmspti.so` |
+//! | [`operators!`] | operators, each a pair of functions | `libopapi.so` |
+//!
+//! A table is a macro that hands its lines to a macro of the caller. The first three hand
+//! over plain signatures, written with the names of [`types`]; [`operators!`] hands over
+//! argument classes, which [`class`] turns into C types.
+
+#![forbid(unsafe_code)]
+
+pub mod class;
+pub mod code;
+pub mod constant;
+mod functions;
+mod operators;
+pub mod record;
+pub mod types;
