@@ -1,0 +1,161 @@
+//! What to record, chosen before it starts.
+
+use crate::device;
+use crate::error::{BoxError, Error, Result};
+use crate::metadata::Metadata;
+use crate::profiler::{Handler, Profiler};
+use crate::recorder::Wants;
+use crate::schedule::Schedule;
+use std::str::FromStr;
+
+/// A side of the machine that can be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activity {
+    /// Operators and scopes, on the host.
+    Cpu,
+    /// Kernels and copies, on devices.
+    Device,
+}
+
+impl FromStr for Activity {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Activity> {
+        match name.to_ascii_lowercase().as_str() {
+            "cpu" => Ok(Activity::Cpu),
+            "device" | "npu" | "privateuse1" => Ok(Activity::Device),
+            _ => Err(Error::UnknownActivity { asked: name.to_owned() }),
+        }
+    }
+}
+
+/// Makes a [`Profiler`]. Nothing is on by default but operators, scopes and devices.
+#[must_use = "a builder does nothing until it is built"]
+pub struct Builder {
+    pub(crate) activities: Option<Vec<Activity>>,
+    pub(crate) schedule: Option<Schedule>,
+    pub(crate) handler: Option<Handler>,
+    pub(crate) trace_id: Option<Box<dyn FnMut() -> String + Send>>,
+    pub(crate) wants: Wants,
+    pub(crate) acc_events: bool,
+    pub(crate) metadata: Metadata,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Builder {
+        Builder {
+            activities: None,
+            schedule: None,
+            handler: None,
+            trace_id: None,
+            wants: Wants { all_threads: true, ..Wants::default() },
+            acc_events: false,
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// What to watch. By default the host, and devices where there are any.
+    pub fn activities(mut self, activities: impl IntoIterator<Item = Activity>) -> Builder {
+        self.activities = Some(activities.into_iter().collect());
+        self
+    }
+
+    /// Which steps to record. Without a schedule all are, as one trace.
+    pub fn schedule(mut self, schedule: Schedule) -> Builder {
+        self.schedule = Some(schedule);
+        self
+    }
+
+    /// Runs whenever a trace is complete: at the end of each cycle of the schedule, and at
+    /// the stop if that is inside a recorded part. Its error is returned by the
+    /// [`step`](Profiler::step) or [`stop`](Profiler::stop) that ran it.
+    pub fn on_trace_ready<E: Into<BoxError>>(
+        mut self,
+        mut handler: impl FnMut(&Profiler) -> std::result::Result<(), E> + Send + 'static,
+    ) -> Builder {
+        self.handler = Some(Box::new(move |profiler| handler(profiler).map_err(Into::into)));
+        self
+    }
+
+    /// Records the arguments of operators. Adds about 30 ns per call.
+    pub fn record_shapes(mut self, on: bool) -> Builder {
+        self.wants.shapes = on;
+        self
+    }
+
+    /// Records what allocators take and give back.
+    pub fn profile_memory(mut self, on: bool) -> Builder {
+        self.wants.memory = on;
+        self
+    }
+
+    /// Records floating-point operations, and with them the arguments.
+    pub fn with_flops(mut self, on: bool) -> Builder {
+        self.wants.flops = on;
+        self
+    }
+
+    /// Whether to record all threads, or only the one that starts the session. All by
+    /// default; other threads pay nothing to speak of for a session that does not want them.
+    pub fn all_threads(mut self, on: bool) -> Builder {
+        self.wants.all_threads = on;
+        self
+    }
+
+    /// Keeps the events of earlier cycles in [`events`](Profiler::events) and
+    /// [`key_averages`](Profiler::key_averages). Otherwise each cycle starts clean.
+    pub fn acc_events(mut self, on: bool) -> Builder {
+        self.acc_events = on;
+        self
+    }
+
+    /// Names each trace; by default by random numbers.
+    pub fn custom_trace_id(mut self, make: impl FnMut() -> String + Send + 'static) -> Builder {
+        self.trace_id = Some(Box::new(make));
+        self
+    }
+
+    /// Adds a piece of JSON to the head of each trace; text that is none is added as text.
+    ///
+    /// # Errors
+    /// The format uses the key itself.
+    pub fn preset_metadata_json(mut self, key: &str, raw: &str) -> Result<Builder> {
+        self.metadata.add_json(key, raw)?;
+        Ok(self)
+    }
+
+    /// The profiler, not yet started.
+    ///
+    /// # Errors
+    /// There is nothing to watch: no activity was named, or only devices and there are none.
+    pub fn build(self) -> Result<Profiler> {
+        Profiler::new(self)
+    }
+
+    /// The profiler, started.
+    ///
+    /// # Errors
+    /// As [`build`](Builder::build) and [`Profiler::start`].
+    pub fn start(self) -> Result<Profiler> {
+        let mut profiler = self.build()?;
+        profiler.start()?;
+        Ok(profiler)
+    }
+
+    /// Records `body`. Returns what it returned, and the stopped profiler.
+    ///
+    /// # Errors
+    /// As [`start`](Builder::start) and [`Profiler::stop`].
+    pub fn run<R>(self, body: impl FnOnce(&mut Profiler) -> R) -> Result<(R, Profiler)> {
+        let mut profiler = self.build()?;
+        let value = profiler.run(body)?;
+        Ok((value, profiler))
+    }
+
+    /// Whether to watch the host, and devices.
+    pub(crate) fn watched(&self) -> Result<(bool, bool)> {
+        let asked = |activity| self.activities.as_ref().is_none_or(|list| list.contains(&activity));
+        let watched = (asked(Activity::Cpu), asked(Activity::Device) && device::is_present());
+        if watched == (false, false) { Err(Error::NoActivities) } else { Ok(watched) }
+    }
+}

@@ -1,0 +1,119 @@
+//! What can go wrong, by cause.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// An error of someone else's making: a device's, or a user's handler's.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The profiler's results.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why the profiler could not do what it was asked.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The profiler must be running for this.
+    NotRunning {
+        /// What was asked of it.
+        action: &'static str,
+    },
+    /// The profiler is running already.
+    AlreadyRunning,
+    /// Nothing was recorded yet.
+    NoTrace {
+        /// What was asked of it.
+        action: &'static str,
+    },
+    /// No activity to record: none was named, or only a device's where there is none.
+    NoActivities,
+    /// An activity that does not exist.
+    UnknownActivity {
+        /// The name that was asked for.
+        asked: String,
+    },
+    /// A schedule that cannot be followed.
+    Schedule {
+        /// The argument at fault.
+        argument: &'static str,
+        /// All arguments, as given.
+        given: String,
+        /// What the argument must be.
+        rule: &'static str,
+    },
+    /// A key that a table cannot be sorted by.
+    SortKey {
+        /// The key that was asked for.
+        asked: String,
+    },
+    /// A metadata key that the trace format uses itself.
+    ReservedKey {
+        /// The key.
+        key: String,
+    },
+    /// Too many observers are registered to add the profiler.
+    NoObserverSlot,
+    /// A device could not start, drain or stop; what the host did is kept.
+    Device {
+        /// What was asked of it.
+        action: &'static str,
+        /// Its own words.
+        source: BoxError,
+    },
+    /// The `on_trace_ready` handler failed.
+    Handler {
+        /// Its own words.
+        source: BoxError,
+    },
+    /// A file could not be written; nothing half written is left.
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NotRunning { action } => write!(f, "cannot {action}: the profiler is not running"),
+            Error::AlreadyRunning => f.write_str("cannot start: the profiler is running already"),
+            Error::NoTrace { action } => write!(f, "cannot {action}: nothing was recorded yet"),
+            Error::NoActivities => {
+                f.write_str("no activity to record: ask for the host's or register a device")
+            }
+            Error::UnknownActivity { asked } => {
+                write!(f, "unknown activity {asked:?}: known are cpu, device, npu")
+            }
+            Error::Schedule { argument, given, rule } => {
+                write!(f, "invalid schedule: {argument} must be {rule} (given {given})")
+            }
+            Error::SortKey { asked } => {
+                write!(
+                    f,
+                    "cannot sort by {asked:?}: legal keys are {}",
+                    crate::averages::SORT_KEYS.join(", ")
+                )
+            }
+            Error::ReservedKey { key } => {
+                write!(f, "metadata key {key:?} is used by the trace format itself")
+            }
+            Error::NoObserverSlot => f.write_str("cannot record: all observer slots are taken"),
+            Error::Device { action, source } => write!(f, "cannot {action} device activities: {source}"),
+            Error::Handler { source } => write!(f, "on_trace_ready failed: {source}"),
+            Error::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Device { source, .. } | Error::Handler { source } => Some(&**source),
+            Error::Write { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What the host did, as trace events.
+
+use super::chrome::{Chrome, Spelling, Track};
+use super::json::Json;
+use crate::names;
+use crate::pack::{Input, TensorInput};
+use crate::trace::{Event, EventKind};
+use cresset_dispatch::activity::Work;
+use std::collections::HashMap;
+use std::io;
+
+/// All host events, each with the flows that begin or end at it.
+pub(super) fn events(chrome: &mut Chrome<'_>) -> io::Result<()> {
+    let trace = chrome.trace;
+    let ends = |index: &dyn Fn(usize) -> u32| {
+        let mut ends: Vec<(u32, u64)> = (0..trace.links.len()).map(|i| (index(i), i as u64 + 1)).collect();
+        ends.sort_unstable();
+        ends.into_iter().peekable()
+    };
+    let mut starts = ends(&|i| trace.links[i].forward);
+    let mut finishes = ends(&|i| trace.links[i].backward);
+    let launched: HashMap<u64, Work> =
+        trace.work.iter().map(|work| (work.activity.correlation, work.activity.work)).collect();
+    for event in trace.events() {
+        let (index, record) = (event.index() as u32, event.record());
+        let track = chrome.track_of(record);
+        if event.kind() == EventKind::Launch {
+            let activity = &trace.launches[record.launch as usize];
+            launch(chrome, &event, track, launched.get(&activity.correlation).copied());
+        } else {
+            call(chrome, &event, track);
+        }
+        while let Some((_, id)) = starts.next_if(|&(at, _)| at == index) {
+            chrome.flow(false, names::FORWARD_BACKWARD, id, track, record.start);
+        }
+        while let Some((_, id)) = finishes.next_if(|&(at, _)| at == index) {
+            chrome.flow(true, names::FORWARD_BACKWARD, id, track, record.start);
+        }
+        chrome.json.flush_if_full()?;
+    }
+    Ok(())
+}
+
+fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
+    let record = event.record();
+    let (name, exact) = std::mem::take(&mut chrome.names[record.name as usize]);
+    let wants = chrome.trace.wants;
+    let json = chrome.slice(names::category(record.kind), &name, track, (record.start, record.end));
+    json.raw("\"External id\":").number(record.id).raw(",\"Record function id\":0");
+    if let Some(sequence) = event.sequence() {
+        json.raw(",\"Sequence number\":").number(sequence.number);
+        json.raw(",\"Fwd thread id\":").number(sequence.forward_thread);
+    }
+    if let Some(inputs) =
+        event.inputs().filter(|_| event.is_operator() && event.kind() != EventKind::Evaluate)
+    {
+        arguments(json, &inputs);
+        if wants.shapes {
+            json.raw(",\"input_shapes\":").list(inputs.iter().filter(|input| is_tensor(input)), dims);
+        }
+    }
+    json.raw(",\"Ev Idx\":").number(event.index());
+    if !record.finished {
+        json.raw(",\"finished\":false");
+    }
+    if let Some(exact) = &exact {
+        json.raw(",\"exact_name\":").raw(exact);
+    }
+    json.raw(",\"device_type\":\"").raw(&event.device_type()).raw("\",\"step\":").number(record.step);
+    if let Some(runtime) = event.runtime_name() {
+        json.raw(",\"correlation_id\":").number(record.id).raw(",\"runtime_name\":").text(runtime);
+        json.raw(",\"runtime_tid\":").number(track.tid);
+        json.raw(",\"phase\":\"").raw(record.phase.as_str()).raw("\"");
+    }
+    if record.flops > 0 {
+        json.raw(",\"flops\":").number(record.flops);
+    }
+    memory_use(json, event);
+    json.raw("}}");
+    chrome.names[record.name as usize] = (name, exact);
+}
+
+/// What the allocator had handed out, `npu_memory_allocated_before` and so on.
+fn memory_use(json: &mut Json<'_>, event: &Event<'_>) {
+    let Some(used) = event.memory() else { return };
+    let key = |json: &mut Json<'_>, moment: &str| {
+        json.raw(",\"").raw(used.device.key.name()).raw("_memory_allocated_").raw(moment).raw("\":");
+    };
+    key(json, "before");
+    json.number(used.before);
+    key(json, "after");
+    json.number(used.after);
+    key(json, "delta");
+    json.number(used.delta());
+}
+
+fn launch(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track, launched: Option<Work>) {
+    let (record, trace) = (event.record(), chrome.trace);
+    let activity = &trace.launches[record.launch as usize];
+    let (own, _) = std::mem::take(&mut chrome.names[record.name as usize]);
+    let cuda = match launched {
+        _ if chrome.spelling == Spelling::Own => None,
+        Some(Work::Copy { .. }) => Some("\"cudaMemcpyAsync\""),
+        Some(Work::Set) => Some("\"cudaMemsetAsync\""),
+        Some(_) => Some("\"cudaLaunchKernel\""),
+        None => None,
+    };
+    let category =
+        if chrome.spelling == Spelling::Cuda { "cuda_runtime" } else { names::category(record.kind) };
+    let in_call = event.parent().filter(|parent| parent.correlation_id() == record.id);
+    let json = chrome.slice(category, cuda.unwrap_or(&own), track, (record.start, record.end));
+    if in_call.is_some() {
+        json.raw("\"External id\":").number(record.id).raw(",");
+    }
+    json.raw("\"cbid\":211,\"correlation\":").number(activity.correlation);
+    json.raw(",\"api\":").raw(&own).raw(",\"device_type\":\"").raw(&event.device_type());
+    json.raw("\",\"step\":").number(record.step).raw("}}");
+    chrome.names[record.name as usize].0 = own;
+    if launched.is_some() {
+        chrome.flow(false, names::LAUNCH_TO_WORK, activity.correlation, track, record.start);
+    }
+}
+
+fn is_tensor(input: &Input) -> bool {
+    matches!(input, Input::Tensor(_) | Input::Tensors(_))
+}
+
+/// torch's four lists, one element per argument.
+fn arguments(json: &mut Json<'_>, inputs: &[Input]) {
+    json.raw(",\"Concrete Inputs\":").list(inputs, |json, input| {
+        json.text(&names::concrete(input));
+    });
+    json.raw(",\"Input type\":").list(inputs, |json, input| {
+        json.text(names::input_type(input));
+    });
+    json.raw(",\"Input Strides\":")
+        .list(inputs, |json, input| per_tensor(json, input, |tensor| &tensor.strides));
+    json.raw(",\"Input Dims\":").list(inputs, dims);
+}
+
+fn dims(json: &mut Json<'_>, input: &Input) {
+    per_tensor(json, input, |tensor| &tensor.shape);
+}
+
+fn per_tensor(json: &mut Json<'_>, input: &Input, get: impl Fn(&TensorInput) -> &[u64]) {
+    let numbers = |json: &mut Json<'_>, tensor: &TensorInput| {
+        json.list(get(tensor), |json, &number| {
+            json.number(number);
+        });
+    };
+    match input {
+        Input::Tensor(tensor) => numbers(json, tensor),
+        Input::Tensors(list) => {
+            json.list(list, numbers);
+        }
+        _ => {
+            json.raw("[]");
+        }
+    }
+}
+
+/// Memory reports, in the order the allocators made them.
+pub(super) fn memory(chrome: &mut Chrome<'_>) -> io::Result<()> {
+    let trace = chrome.trace;
+    for (i, event) in trace.memory.events.iter().enumerate() {
+        let report = &event.report;
+        let track = Track { pid: chrome.pid, tid: trace.threads[event.thread as usize].tid };
+        let name = if report.bytes == 0 { names::OUT_OF_MEMORY } else { names::MEMORY };
+        let json = chrome.instant("t", name, track, event.time);
+        json.raw(",\"cat\":\"cpu_instant_event\",\"args\":{\"Total Reserved\":").number(report.reserved);
+        json.raw(",\"Total Allocated\":").number(report.allocated).raw(",\"Bytes\":").number(report.bytes);
+        json.raw(",\"Device Id\":").number(names::device_index(report.device));
+        json.raw(",\"Device Type\":").number(names::device_number(report.device));
+        json.raw(",\"Addr\":").number(report.address);
+        json.raw(",\"finished\":false,\"Ev Idx\":").number(trace.records.len() + i).raw("}}");
+        chrome.json.flush_if_full()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! Traces as files.
+
+pub(crate) mod chrome;
+mod device;
+mod file;
+pub(crate) mod handler;
+mod host;
+mod json;

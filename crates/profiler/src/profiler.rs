@@ -1,0 +1,296 @@
+//! The profiler as programs use it.
+
+use crate::averages::{Averages, Grouping};
+use crate::builder::Builder;
+use crate::error::{BoxError, Error, Result};
+use crate::host;
+use crate::metadata::Metadata;
+use crate::schedule::Action;
+use crate::session::{self, Session};
+use crate::trace::{About, Event, Trace};
+use std::fmt;
+use std::path::Path;
+
+pub(crate) type Handler = Box<dyn FnMut(&Profiler) -> std::result::Result<(), BoxError> + Send>;
+
+/// Records what a program does between its start and its stop.
+///
+/// Any number of profilers may run at once, in one thread or many; each sees everything it
+/// asked for. One that is dropped while it runs stops, and what it recorded is lost.
+///
+/// ```
+/// use cresset_profiler::{Profiler, record_function};
+/// let mut profiler = Profiler::builder().record_shapes(true).start()?;
+/// record_function("work").run(|| ());
+/// profiler.stop()?;
+/// println!("{}", profiler.key_averages()?.table().sort_by("cpu_time_total")?);
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
+pub struct Profiler {
+    options: Builder,
+    watched: (bool, bool),
+    /// What the current step asks for; `None` when not running.
+    action: Option<Action>,
+    step: u64,
+    session: Option<Session>,
+    trace_id: Option<String>,
+    trace: Option<Trace>,
+    /// Traces of earlier cycles, the latest first.
+    earlier: Vec<Trace>,
+}
+
+impl Profiler {
+    /// Chooses what to record.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn new(options: Builder) -> Result<Profiler> {
+        let watched = options.watched()?;
+        Ok(Profiler {
+            options,
+            watched,
+            action: None,
+            step: 0,
+            session: None,
+            trace_id: None,
+            trace: None,
+            earlier: Vec::new(),
+        })
+    }
+
+    /// Starts with step 0.
+    ///
+    /// # Errors
+    /// It runs already, or a device could not be started. In the latter case it does run and
+    /// records the host.
+    pub fn start(&mut self) -> Result<()> {
+        if self.action.is_some() {
+            return Err(Error::AlreadyRunning);
+        }
+        self.step = 0;
+        let outcome = self.enter(Action::None, self.action_of(0), 0, None);
+        if let Err(Error::NoObserverSlot) = outcome {
+            (self.action, self.session) = (None, None);
+        }
+        outcome
+    }
+
+    /// Ends the current step and begins the next.
+    ///
+    /// # Errors
+    /// It is not running, a device failed, or the `on_trace_ready` handler did.
+    pub fn step(&mut self) -> Result<()> {
+        let Some(before) = self.action else { return Err(Error::NotRunning { action: "step" }) };
+        let tick = session::now();
+        self.step += 1;
+        self.enter(before, self.action_of(self.step), self.step, Some(tick))
+    }
+
+    /// Stops. What was recorded since the last save is handed to `on_trace_ready`.
+    ///
+    /// # Errors
+    /// It is not running, a device failed, or the handler did. The host's events are kept in
+    /// any case.
+    pub fn stop(&mut self) -> Result<()> {
+        let Some(before) = self.action.take() else { return Err(Error::NotRunning { action: "stop" }) };
+        let outcome = self.finish(None);
+        if before.is_recording() { outcome.and(self.ready()) } else { outcome }
+    }
+
+    /// Starts, runs `body` and stops. If `body` panics it stops as well, without a save.
+    ///
+    /// # Errors
+    /// As [`start`](Profiler::start) and [`stop`](Profiler::stop).
+    pub fn run<R>(&mut self, body: impl FnOnce(&mut Profiler) -> R) -> Result<R> {
+        struct Running<'a>(&'a mut Profiler);
+        impl Drop for Running<'_> {
+            fn drop(&mut self) {
+                if self.0.action.take().is_some() {
+                    // Only a panic gets here while running: it is what the caller hears of.
+                    let _ = self.0.finish(None);
+                }
+            }
+        }
+        let running = Running(self);
+        running.0.start()?;
+        let value = body(running.0);
+        if running.0.action.is_some() {
+            running.0.stop()?;
+        }
+        Ok(value)
+    }
+
+    fn action_of(&self, step: u64) -> Action {
+        self.options.schedule.as_ref().map_or(Action::Record, |schedule| schedule.action(step))
+    }
+
+    /// Goes from one step's action to the next one's: torch's table of transitions.
+    fn enter(&mut self, before: Action, after: Action, step: u64, tick: Option<u64>) -> Result<()> {
+        self.action = Some(after);
+        let stays = after.is_recording() && before == Action::Record
+            || (before, after) == (Action::Warmup, Action::Warmup);
+        if stays {
+            if let (Some(session), Some(tick)) = (&mut self.session, tick.filter(|_| after.is_recording())) {
+                session.step(step, tick);
+            }
+            return Ok(());
+        }
+        let leaves = before.is_recording() || (before, after) == (Action::Warmup, Action::None);
+        let mut outcome = if leaves { self.finish(tick) } else { Ok(()) };
+        if before == Action::RecordAndSave {
+            outcome = outcome.and(self.ready());
+        }
+        if after != Action::None && self.session.is_none() {
+            outcome = outcome.and(self.prepare());
+        }
+        if after.is_recording()
+            && let Some(session) = &mut self.session
+        {
+            outcome = outcome.and(session.start(step));
+        }
+        outcome
+    }
+
+    fn prepare(&mut self) -> Result<()> {
+        let id = self.options.trace_id.as_mut().map_or_else(host::trace_id, |make| make());
+        self.trace_id = Some(id);
+        let (calls, devices) = self.watched;
+        let (session, outcome) = Session::prepare(self.options.wants, calls, devices);
+        self.session = Some(session);
+        outcome
+    }
+
+    /// Ends the session, if there is one, and keeps its trace.
+    fn finish(&mut self, tick: Option<u64>) -> Result<()> {
+        let Some(session) = self.session.take() else { return Ok(()) };
+        let about = About {
+            trace_id: self.trace_id.clone().unwrap_or_default(),
+            host: host::name(),
+            process: host::process(),
+            pid: std::process::id(),
+            metadata: self.options.metadata.clone(),
+        };
+        let (trace, outcome) = session.stop(tick, self.options.schedule.is_some(), about);
+        if let Some(trace) = trace {
+            let earlier = self.trace.replace(trace);
+            if self.options.acc_events {
+                self.earlier.splice(..0, earlier);
+            }
+        }
+        outcome
+    }
+
+    fn ready(&mut self) -> Result<()> {
+        let Some(mut handler) = self.options.handler.take() else { return Ok(()) };
+        let outcome = handler(self);
+        self.options.handler = Some(handler);
+        outcome.map_err(|source| Error::Handler { source })
+    }
+
+    /// Adds a text to the head of the trace: of this one if it is finished, and of all to come.
+    ///
+    /// # Errors
+    /// The format uses the key itself.
+    pub fn add_metadata(&mut self, key: &str, value: &str) -> Result<()> {
+        self.each_metadata(|metadata| metadata.add(key, value))
+    }
+
+    /// Adds a piece of JSON to the head of the trace; text that is none is added as text.
+    ///
+    /// # Errors
+    /// The format uses the key itself.
+    pub fn add_metadata_json(&mut self, key: &str, raw: &str) -> Result<()> {
+        self.each_metadata(|metadata| metadata.add_json(key, raw))
+    }
+
+    fn each_metadata(&mut self, change: impl Fn(&mut Metadata) -> Result<()>) -> Result<()> {
+        if let Some(trace) = &mut self.trace {
+            change(&mut trace.about.metadata)?;
+        }
+        change(&mut self.options.metadata)
+    }
+
+    /// The last finished trace.
+    ///
+    /// # Errors
+    /// Nothing was recorded yet.
+    pub fn trace(&self) -> Result<&Trace> {
+        self.trace_for("read the trace")
+    }
+
+    fn trace_for(&self, action: &'static str) -> Result<&Trace> {
+        self.trace.as_ref().ok_or(Error::NoTrace { action })
+    }
+
+    /// The last finished trace, for keeps.
+    ///
+    /// # Errors
+    /// Nothing was recorded yet.
+    pub fn into_trace(mut self) -> Result<Trace> {
+        self.trace.take().ok_or(Error::NoTrace { action: "take the trace" })
+    }
+
+    /// What the host did in the last cycle; with `acc_events` also in those before it.
+    ///
+    /// # Errors
+    /// Nothing was recorded yet.
+    pub fn events(&self) -> Result<impl Iterator<Item = Event<'_>>> {
+        let last = self.trace_for("read events")?;
+        Ok(last.events().chain(self.earlier.iter().flat_map(Trace::events)))
+    }
+
+    /// Totals per name, of the same events as [`events`](Profiler::events).
+    ///
+    /// # Errors
+    /// Nothing was recorded yet.
+    pub fn key_averages(&self) -> Result<Averages> {
+        self.key_averages_by(Grouping::default())
+    }
+
+    /// Totals per name and whatever else `grouping` says.
+    ///
+    /// # Errors
+    /// Nothing was recorded yet.
+    pub fn key_averages_by(&self, grouping: Grouping) -> Result<Averages> {
+        let last = self.trace_for("average events")?;
+        Ok(Averages::of(std::iter::once(last).chain(&self.earlier), grouping))
+    }
+
+    /// Writes the last trace: see [`Trace::export_chrome_trace`].
+    ///
+    /// # Errors
+    /// Nothing was recorded yet, or the file cannot be written.
+    pub fn export_chrome_trace(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.trace_for("export a trace")?.export_chrome_trace(path)
+    }
+
+    /// The number of the current step.
+    pub fn step_num(&self) -> u64 {
+        self.step
+    }
+
+    /// What is done in the current step; [`Action::None`] when not running.
+    pub fn current_action(&self) -> Action {
+        self.action.unwrap_or(Action::None)
+    }
+
+    /// Whether it was started and not stopped.
+    pub fn is_running(&self) -> bool {
+        self.action.is_some()
+    }
+
+    /// The name of the trace being recorded, or of the last one.
+    pub fn trace_id(&self) -> Option<&str> {
+        self.trace_id.as_deref()
+    }
+}
+
+impl fmt::Debug for Profiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Profiler")
+            .field("step", &self.step)
+            .field("action", &self.action)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,193 @@
+//! The observer and the listener: one stream of events, on which sessions are windows.
+//!
+//! What is recorded is the union of what the open windows want; each takes from it what
+//! it asked for. So any number of sessions can be alive at once, and none disturbs another.
+
+use crate::chunk::{Call as CallEntry, Entry, Filler, Full, Name, What};
+use crate::clock::{self, Anchor};
+use crate::error::{Error, Result};
+use crate::log::{self, Local, ThreadLog};
+use cresset_dispatch::memory::{self, Listener, Report};
+use cresset_dispatch::observe::{self, Call, Observer};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// What a session wants to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wants {
+    pub(crate) shapes: bool,
+    pub(crate) flops: bool,
+    pub(crate) memory: bool,
+    pub(crate) all_threads: bool,
+}
+
+const SHAPES: u32 = 1;
+const FLOPS: u32 = 2;
+const ALL_THREADS: u32 = 4;
+
+impl Wants {
+    fn bits(self) -> u32 {
+        // FLOPs come with the shapes they follow from, as torch has it.
+        let shapes = if self.shapes || self.flops { SHAPES } else { 0 };
+        let flops = if self.flops { FLOPS } else { 0 };
+        shapes | flops | if self.all_threads { ALL_THREADS } else { 0 }
+    }
+}
+
+struct Recorder {
+    /// The union of what open windows want.
+    wants: AtomicU32,
+}
+
+static RECORDER: Recorder = Recorder { wants: AtomicU32::new(0) };
+
+impl Observer for Recorder {
+    fn enter(&self, id: u64, call: &dyn Call) -> u64 {
+        let wants = self.wants.load(Relaxed);
+        log::with(|local| enter(local, wants, id, call)).unwrap_or(0)
+    }
+
+    fn exit(&self, token: u64) {
+        let end = clock::ticks();
+        if token != 0 {
+            log::with(|local| local.finish(token, end));
+        }
+    }
+}
+
+impl Listener for Recorder {
+    fn memory(&self, report: &Report) {
+        let wants = self.wants.load(Relaxed);
+        log::with(|local| {
+            if wants & ALL_THREADS != 0 || local.is_wanted() {
+                let what = What::Memory(*report);
+                local.filler().push(Entry { start: clock::ticks(), what });
+            }
+        });
+    }
+}
+
+#[inline]
+fn enter(local: &mut Local, wants: u32, id: u64, call: &dyn Call) -> u64 {
+    if wants & ALL_THREADS == 0 && !local.is_wanted() {
+        return 0;
+    }
+    let mut arena = 0;
+    loop {
+        let filler = local.filler();
+        match describe(filler, wants, id, call) {
+            Ok(what) => {
+                // The clock is read last, so that recording does not count as the call's time.
+                let slot = filler.push(Entry { start: clock::ticks(), what });
+                return slot.map_or(0, |slot| local.opened(slot));
+            }
+            Err(Full { needed }) => {
+                arena += needed;
+                local.renew(arena);
+            }
+        }
+    }
+}
+
+#[inline]
+fn describe(filler: &mut Filler, wants: u32, id: u64, call: &dyn Call) -> std::result::Result<What, Full> {
+    let name = match call.name() {
+        observe::Name::Static(name) => Name::Static(name),
+        observe::Name::Borrowed(name) => {
+            Name::Packed { at: filler.pack(|packer| packer.raw(name.as_bytes()))?, bytes: name.len() as u32 }
+        }
+    };
+    let details = if wants & SHAPES == 0 { None } else { Some(describe_inputs(filler, wants, call)?) };
+    let call = CallEntry::new(id, name, call.kind(), call.device(), call.sequence(), details);
+    Ok(What::Call(call))
+}
+
+#[inline(never)]
+fn describe_inputs(filler: &mut Filler, wants: u32, call: &dyn Call) -> std::result::Result<u32, Full> {
+    let flops = if wants & FLOPS == 0 { 0 } else { call.flops() };
+    filler.pack(|packer| packer.record(flops, |visit| call.arguments(visit)))
+}
+
+/// The windows that are open now.
+static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
+
+struct Open {
+    window: u64,
+    start: u64,
+    wants: Wants,
+    /// The number of the thread that opened it.
+    thread: u32,
+}
+
+impl Open {
+    fn sees(&self, log: &ThreadLog) -> bool {
+        self.wants.all_threads || self.thread == log.number
+    }
+}
+
+/// A stretch of the stream that a session can see. It closes when dropped.
+pub(crate) struct Window {
+    number: u64,
+    pub(crate) start: Anchor,
+    pub(crate) wants: Wants,
+    /// The thread that opened it.
+    pub(crate) thread: Arc<ThreadLog>,
+}
+
+impl Window {
+    /// Opens a window: what happens from here on is recorded.
+    pub(crate) fn open(wants: Wants) -> Result<Window> {
+        let slots = slots()?;
+        let thread = log::mine();
+        if !wants.all_threads {
+            thread.want(true);
+        }
+        let mut open = OPEN.lock();
+        let number = open.last().map_or(0, |last| last.window + 1);
+        // Until the real start is known, nothing may be forgotten.
+        open.push(Open { window: number, start: 0, wants, thread: thread.number });
+        apply(&open, slots);
+        let start = Anchor::now();
+        open.iter_mut().filter(|one| one.window == number).for_each(|one| one.start = start.ticks);
+        Ok(Window { number, start, wants, thread })
+    }
+
+    /// The logs the window can see into.
+    pub(crate) fn logs(&self) -> Vec<Arc<ThreadLog>> {
+        if self.wants.all_threads { log::all() } else { vec![self.thread.clone()] }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        if !self.wants.all_threads {
+            self.thread.want(false);
+        }
+        let mut open = OPEN.lock();
+        open.retain(|one| one.window != self.number);
+        if let Ok(slots) = slots() {
+            apply(&open, slots);
+        }
+        log::forget(|log| {
+            let starts = open.iter().filter(|one| one.sees(log)).map(|one| one.start);
+            starts.min().unwrap_or(u64::MAX)
+        });
+    }
+}
+
+type Slots = (observe::Slot, memory::Slot);
+
+/// The recorder's places in the two channels, taken with the first session.
+fn slots() -> Result<Slots> {
+    static SLOTS: OnceLock<Option<Slots>> = OnceLock::new();
+    let claim = || Some((observe::Slot::claim(&RECORDER)?, memory::Slot::claim(&RECORDER)?));
+    SLOTS.get_or_init(claim).ok_or(Error::NoObserverSlot)
+}
+
+/// Makes the recorder record what the open windows want.
+fn apply(open: &[Open], (calls, reports): Slots) {
+    RECORDER.wants.store(open.iter().fold(0, |bits, one| bits | one.wants.bits()), Relaxed);
+    reports.set_active(open.iter().any(|one| one.wants.memory));
+    calls.set_active(!open.is_empty());
+}

@@ -1,0 +1,101 @@
+//! Memory reports of a trace: in the order the allocator made them, and whose they are.
+
+use super::order;
+use cresset_dispatch::Device;
+use cresset_dispatch::memory::Report;
+
+/// Memory that was taken or given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryEvent {
+    /// When, in nanoseconds since 1970.
+    pub time: u64,
+    /// What the allocator said.
+    pub report: Report,
+    /// Index of the innermost [event](crate::Event::index) it happened in.
+    pub event: Option<usize>,
+    pub(crate) thread: u32,
+}
+
+impl MemoryEvent {
+    /// What the allocator had handed out before.
+    pub(super) fn before(&self) -> u64 {
+        self.report.allocated.saturating_add_signed(-self.report.bytes)
+    }
+}
+
+/// What an allocator had handed out when an event began and when it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Where.
+    pub device: Device,
+    /// Bytes at the beginning.
+    pub before: u64,
+    /// Bytes at the end.
+    pub after: u64,
+}
+
+impl MemoryUse {
+    /// Bytes that came on top; negative if some were given back.
+    pub fn delta(&self) -> i64 {
+        self.after as i64 - self.before as i64
+    }
+}
+
+/// All reports of a trace, by time.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) events: Vec<MemoryEvent>,
+    /// Per device, time and total after each report.
+    totals: Vec<(Device, Vec<MemoryEvent>)>,
+}
+
+impl Memory {
+    pub(crate) fn new(mut events: Vec<MemoryEvent>) -> Memory {
+        events.sort_by_key(|event| event.time);
+        let mut totals: Vec<(Device, Vec<MemoryEvent>)> = Vec::new();
+        for event in events {
+            match totals.iter_mut().find(|(device, _)| *device == event.report.device) {
+                Some((_, events)) => events.push(event),
+                None => totals.push((event.report.device, vec![event])),
+            }
+        }
+        totals.iter_mut().for_each(|(_, events)| order::restore(events));
+        let mut events: Vec<MemoryEvent> =
+            totals.iter().flat_map(|(_, events)| events.iter().copied()).collect();
+        events.sort_by_key(|event| event.time);
+        Memory { events, totals }
+    }
+
+    /// What was handed out on `device` at two moments; 0 if it never reported.
+    pub(crate) fn used(&self, device: Device, start: u64, end: u64) -> MemoryUse {
+        let events = self.totals.iter().find(|(of, _)| *of == device).map_or(&[][..], |(_, events)| events);
+        let at = |time: u64| match events.partition_point(|event| event.time <= time) {
+            0 => events.first().map_or(0, MemoryEvent::before),
+            after => events[after - 1].report.allocated,
+        };
+        MemoryUse { device, before: at(start), after: at(end) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(time: u64, bytes: i64, allocated: u64) -> MemoryEvent {
+        let report = Report { device: Device::CPU, address: time as usize, bytes, allocated, reserved: 0 };
+        MemoryEvent { time, report, event: None, thread: 0 }
+    }
+
+    #[test]
+    fn use_is_read_from_the_running_total() {
+        let memory = Memory::new(vec![event(10, 4, 104), event(20, 6, 110), event(30, -4, 106)]);
+        let used = |start, end| {
+            let used = memory.used(Device::CPU, start, end);
+            (used.before, used.after, used.delta())
+        };
+        assert_eq!(used(0, 5), (100, 100, 0));
+        assert_eq!(used(15, 25), (104, 110, 6));
+        assert_eq!(used(25, 99), (110, 106, -4));
+        assert_eq!(memory.used(Device::META, 0, 99).after, 0);
+    }
+}

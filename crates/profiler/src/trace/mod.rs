@@ -1,0 +1,139 @@
+//! A finished recording: everything joined, nothing more to come.
+
+mod build;
+mod event;
+mod launch;
+mod link;
+mod memory;
+mod order;
+mod record;
+mod tree;
+mod work;
+
+pub(crate) use build::{Material, Steps, build};
+pub use event::{DeviceEvent, Event};
+pub(crate) use link::Link;
+pub(crate) use memory::Memory;
+pub use memory::{MemoryEvent, MemoryUse};
+pub use record::{EventKind, Phase};
+pub(crate) use record::{NONE, Names, Record};
+pub(crate) use tree::MARGIN;
+pub(crate) use work::DeviceWork;
+
+use crate::error::Result;
+use crate::export::chrome::{self, Spelling};
+use crate::metadata::Metadata;
+use crate::recorder::Wants;
+use cresset_dispatch::activity::{Activity, Properties};
+use std::path::Path;
+
+/// What one session saw, from its start to its stop.
+///
+/// Events are kept thread by thread, each thread's in the order they started.
+#[derive(Debug)]
+pub struct Trace {
+    pub(crate) about: About,
+    pub(crate) wants: Wants,
+    /// In nanoseconds since 1970.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) names: Names,
+    /// Packed arguments.
+    pub(crate) details: Vec<u8>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) launches: Vec<Activity>,
+    pub(crate) work: Vec<DeviceWork>,
+    pub(crate) memory: Memory,
+    pub(crate) devices: Vec<Properties>,
+}
+
+/// Where a trace comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    pub(crate) trace_id: String,
+    pub(crate) host: String,
+    pub(crate) process: String,
+    pub(crate) pid: u32,
+    pub(crate) metadata: Metadata,
+}
+
+/// A thread of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The number calls know it by; 0 if it made none.
+    pub number: u32,
+    /// The operating system's number.
+    pub tid: u32,
+    /// The name it was given.
+    pub name: Option<String>,
+}
+
+impl Trace {
+    /// What the host did.
+    pub fn events(&self) -> impl ExactSizeIterator<Item = Event<'_>> + DoubleEndedIterator {
+        (0..self.records.len() as u32).map(|i| Event::new(self, i).expect("the index is within the trace"))
+    }
+
+    /// The event with this [index](Event::index).
+    pub fn event(&self, index: usize) -> Option<Event<'_>> {
+        Event::new(self, u32::try_from(index).ok()?)
+    }
+
+    /// What devices did, by device, stream and time.
+    pub fn device_events(&self) -> impl ExactSizeIterator<Item = DeviceEvent<'_>> {
+        self.work.iter().map(|work| DeviceEvent { trace: self, work })
+    }
+
+    /// What allocators reported, by time; empty unless `profile_memory` was on.
+    pub fn memory_events(&self) -> &[MemoryEvent] {
+        &self.memory.events
+    }
+
+    /// Forward calls and the derivatives they caused, in the order the latter ran.
+    pub fn links(&self) -> impl ExactSizeIterator<Item = (Event<'_>, Event<'_>)> {
+        let event = |index| Event::new(self, index).expect("a link is between events of the trace");
+        self.links.iter().map(move |link| (event(link.forward), event(link.backward)))
+    }
+
+    /// The devices that were watched.
+    pub fn devices(&self) -> &[Properties] {
+        &self.devices
+    }
+
+    /// When the session started and ended, in nanoseconds since 1970.
+    pub fn window(&self) -> (u64, u64) {
+        (self.start, self.end)
+    }
+
+    /// A name for this trace that no other has.
+    pub fn trace_id(&self) -> &str {
+        &self.about.trace_id
+    }
+
+    /// Writes the trace for Perfetto, chrome://tracing, TensorBoard and others; compressed if
+    /// the path ends in `.gz`. The file appears whole or not at all, and exporting again
+    /// gives the same bytes.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn export_chrome_trace(&self, path: impl AsRef<Path>) -> Result<()> {
+        chrome::export(self, path.as_ref(), Spelling::Own)
+    }
+
+    /// The same with the device's library calls spelled as CUDA's, which is all that some
+    /// tools (Holistic Trace Analysis) understand.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn export_chrome_trace_as_cuda(&self, path: impl AsRef<Path>) -> Result<()> {
+        chrome::export(self, path.as_ref(), Spelling::Cuda)
+    }
+}
+
+/// The length of the packed record at `at`.
+fn length_at(details: &[u8], at: usize) -> usize {
+    let head = details.get(at..).and_then(|rest| rest.first_chunk());
+    head.map_or(0, |&bytes| u32::from_le_bytes(bytes) as usize)
+}

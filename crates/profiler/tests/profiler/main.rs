@@ -1,0 +1,10 @@
+//! The profiler from outside: calls, devices and allocators are made up.
+
+mod device;
+mod export;
+mod fake;
+mod memory;
+mod record;
+mod schedule;
+mod sessions;
+mod table;
