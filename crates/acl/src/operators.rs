@@ -15,6 +15,8 @@ macro_rules! operators {
             inplace_adds = aclnnInplaceAdds(x: Tensor, other: Scalar, alpha: Scalar);
             sub = aclnnSub(x: Tensor, other: Tensor, alpha: Scalar, out: Tensor);
             subs = aclnnSubs(x: Tensor, other: Scalar, alpha: Scalar, out: Tensor);
+            rsub = aclnnRsub(x: Tensor, other: Tensor, alpha: Scalar, out: Tensor);
+            rsubs = aclnnRsubs(x: Tensor, other: Scalar, alpha: Scalar, out: Tensor);
             mul = aclnnMul(x: Tensor, other: Tensor, out: Tensor);
             muls = aclnnMuls(x: Tensor, other: Scalar, out: Tensor);
             inplace_mul = aclnnInplaceMul(x: Tensor, other: Tensor);
@@ -32,6 +34,7 @@ macro_rules! operators {
             exp = aclnnExp(x: Tensor, out: Tensor);
             log = aclnnLog(x: Tensor, out: Tensor);
             sqrt = aclnnSqrt(x: Tensor, out: Tensor);
+            reciprocal = aclnnReciprocal(x: Tensor, out: Tensor);
             relu = aclnnRelu(x: Tensor, out: Tensor);
             threshold_backward = aclnnThresholdBackward(grad: Tensor, x: Tensor, threshold: Scalar, out: Tensor);
             tanh = aclnnTanh(x: Tensor, out: Tensor);
@@ -41,6 +44,7 @@ macro_rules! operators {
 
             eq_tensor = aclnnEqTensor(x: Tensor, other: Tensor, out: Tensor);
             eq_scalar = aclnnEqScalar(x: Tensor, other: Scalar, out: Tensor);
+            s_where = aclnnSWhere(condition: Tensor, x: Tensor, other: Tensor, out: Tensor);
 
             mm = aclnnMm(x: Tensor, other: Tensor, out: Tensor, cube: i8);
             addmm = aclnnAddmm(x: Tensor, a: Tensor, b: Tensor, beta: Scalar, alpha: Scalar, out: Tensor, cube: i8);

@@ -7,7 +7,7 @@ use std::alloc::{self, Layout as Allocation};
 use std::fmt;
 use std::ptr::NonNull;
 
-/// Memory aligned for any element type and for vector loads.
+/// Memory aligned for any element type.
 ///
 /// Tensors alias buffers freely, so a buffer carries its own lock: any number of
 /// readers, or one writer. Memory is always initialised: fresh blocks come zeroed, which
@@ -18,7 +18,13 @@ pub struct Buffer {
     lock: RecursiveRwLock<()>,
 }
 
-const ALIGN: usize = 64;
+/// Large blocks start on a cache line. Small ones do not: an allocator's fast path gives 16.
+const LARGE: usize = 4096;
+
+fn allocation(bytes: usize) -> Option<Allocation> {
+    let align = if bytes < LARGE { 16 } else { 64 };
+    Allocation::from_size_align(bytes.max(1), align).ok()
+}
 
 // SAFETY: the memory is owned, and reached only through `Reading` and `Writing`, which
 // hold the lock.
@@ -45,9 +51,17 @@ impl Buffer {
     /// `bytes` of memory, zeroed.
     pub fn new(bytes: usize) -> Result<Buffer, AllocationFailed> {
         let failed = AllocationFailed { bytes };
-        let allocation = Allocation::from_size_align(bytes.max(1), ALIGN).map_err(|_| failed)?;
-        // SAFETY: the size is not zero.
-        let start = NonNull::new(unsafe { alloc::alloc_zeroed(allocation) }).ok_or(failed)?;
+        let allocation = allocation(bytes).ok_or(failed)?;
+        let start = if bytes < LARGE {
+            // SAFETY: the size is not zero.
+            let start = NonNull::new(unsafe { alloc::alloc(allocation) }).ok_or(failed)?;
+            // SAFETY: the block is this long, and nobody else knows it.
+            unsafe { start.write_bytes(0, allocation.size()) };
+            start
+        } else {
+            // SAFETY: the size is not zero.
+            NonNull::new(unsafe { alloc::alloc_zeroed(allocation) }).ok_or(failed)?
+        };
         Ok(Buffer { start, bytes, lock: RecursiveRwLock::new(()) })
     }
 
@@ -84,8 +98,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let allocation =
-            Allocation::from_size_align(self.bytes.max(1), ALIGN).expect("`new` made this layout");
+        let allocation = allocation(self.bytes).expect("`new` made this layout");
         // SAFETY: allocated by `new` with this very layout; views borrow the buffer, so
         // none is left.
         unsafe { alloc::dealloc(self.start.as_ptr(), allocation) };
@@ -130,7 +143,8 @@ mod tests {
     #[test]
     fn memory_is_zeroed_aligned_and_shared_by_readers() {
         let buffer = Buffer::new(100).unwrap();
-        assert_eq!(buffer.address() % ALIGN, 0);
+        assert_eq!(buffer.address() % 16, 0);
+        assert_eq!(Buffer::new(LARGE).unwrap().address() % 64, 0);
         let (one, two) = (buffer.read(), buffer.read());
         assert!(one.bytes() == [0; 100] && two.bytes().len() == 100);
     }

@@ -1,7 +1,8 @@
 //! The operators, one file per family.
 //!
 //! A file holds everything about its operators but device kernels: the public methods, the
-//! declarations, shape rules, host kernels and derivatives.
+//! declarations, shape rules, host kernels and derivatives. What a file makes public is an
+//! operator, or belongs to one.
 
 mod activation;
 mod arithmetic;
@@ -17,19 +18,19 @@ mod shape;
 mod softmax;
 mod unary;
 
-pub use activation::{Relu, SigmoidBackward, TanhBackward, ThresholdBackward};
-pub use arithmetic::{Add, Div, Mul, PowScalar, PowTensor, Rsub, Sub};
-pub use compare::{Equal, Where};
-pub use copy::{Copy, Detach, Duplicate, Fill, ToCopy, Zero};
-pub use index::{Embedding, EmbeddingDenseBackward, IndexAdd, IndexSelect};
-pub use inplace::{Addcdiv, Addcmul, Lerp};
-pub use loss::{NllLoss, NllLossBackward, Reduction, reduction_number};
-pub use matrix::{Addmm, Bmm, Mm};
-pub use optimizer::{AdamStep, FusedAdam};
-pub use reduce::{Argmax, Max, MaxDim, Mean, Sum};
-pub use shape::{AsStrided, Expand, T, Transpose, View};
-pub use softmax::{LogSoftmax, LogSoftmaxBackward};
-pub use unary::{Exp, Log, Neg, Reciprocal, Sigmoid, Sqrt, Tanh};
+pub use activation::*;
+pub use arithmetic::*;
+pub use compare::*;
+pub use copy::*;
+pub use index::*;
+pub use inplace::*;
+pub use loss::*;
+pub use matrix::*;
+pub use optimizer::*;
+pub use reduce::*;
+pub use shape::*;
+pub use softmax::*;
+pub use unary::*;
 
 use crate::{Cause, Error, Result, Scalar};
 use cresset_dispatch::observe::Argument;

@@ -1,0 +1,29 @@
+//! The C functions: null checks and raw pointers end here.
+
+#![expect(unsafe_code, reason = "takes pointers from C, and exports functions")]
+
+pub mod activity;
+pub mod device;
+pub mod memory;
+pub mod objects;
+pub mod operators;
+pub mod stream;
+mod table;
+
+pub use table::symbol;
+
+use crate::error::{Result, fail};
+use cresset_acl::code;
+
+/// Writes a result where C wants it.
+///
+/// # Safety
+/// `to` is null or may be written.
+unsafe fn put<T>(to: *mut T, value: T) -> Result {
+    if to.is_null() {
+        fail!(code::INVALID_PARAM, "the place for the result is null");
+    }
+    // SAFETY: not null, so the caller vouches for it.
+    unsafe { to.write(value) };
+    Ok(())
+}

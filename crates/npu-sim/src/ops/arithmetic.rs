@@ -1,0 +1,226 @@
+//! Arithmetic on two or three operands.
+
+use super::cast::{compute, expect_castable, float, number, promote, with_number};
+use super::shape::broadcast;
+use super::unary::{map, map_number};
+use crate::error::Result;
+use crate::objects::Tensor;
+use crate::plan::{Plan, Planned};
+use cresset_kernels::functions::{
+    Add, Addcdiv, Addcmul, Binary, Div, FloatBinary, FloatTernary, Lerp, Maximum, Mul, NumberUnary, Pow, Sub,
+    Unary,
+};
+use cresset_kernels::{DType, Float, Number, Scalar, elementwise};
+use std::ffi::CStr;
+
+pub(crate) fn add(x: Tensor, other: Tensor, alpha: Scalar, out: Tensor) -> Planned {
+    binary(c"Add", Add { alpha }, x, other, out)
+}
+
+pub(crate) fn adds(x: Tensor, other: Scalar, alpha: Scalar, out: Tensor) -> Planned {
+    with_scalar(c"Add", Add { alpha }, x, other, out)
+}
+
+pub(crate) fn inplace_add(x: Tensor, other: Tensor, alpha: Scalar) -> Planned {
+    add(x.clone(), other, alpha, x)
+}
+
+pub(crate) fn inplace_adds(x: Tensor, other: Scalar, alpha: Scalar) -> Planned {
+    adds(x.clone(), other, alpha, x)
+}
+
+pub(crate) fn sub(x: Tensor, other: Tensor, alpha: Scalar, out: Tensor) -> Planned {
+    binary(c"Sub", Sub { alpha }, x, other, out)
+}
+
+pub(crate) fn subs(x: Tensor, other: Scalar, alpha: Scalar, out: Tensor) -> Planned {
+    with_scalar(c"Sub", Sub { alpha }, x, other, out)
+}
+
+pub(crate) fn rsub(x: Tensor, other: Tensor, alpha: Scalar, out: Tensor) -> Planned {
+    binary(c"Sub", Sub { alpha }, other, x, out)
+}
+
+pub(crate) fn rsubs(x: Tensor, other: Scalar, alpha: Scalar, out: Tensor) -> Planned {
+    with_scalar(c"Sub", Reversed(Sub { alpha }), x, other, out)
+}
+
+pub(crate) fn mul(x: Tensor, other: Tensor, out: Tensor) -> Planned {
+    binary(c"Mul", Mul, x, other, out)
+}
+
+pub(crate) fn muls(x: Tensor, other: Scalar, out: Tensor) -> Planned {
+    with_scalar(c"Muls", Mul, x, other, out)
+}
+
+pub(crate) fn inplace_mul(x: Tensor, other: Tensor) -> Planned {
+    mul(x.clone(), other, x)
+}
+
+pub(crate) fn inplace_muls(x: Tensor, other: Scalar) -> Planned {
+    muls(x.clone(), other, x)
+}
+
+pub(crate) fn div(x: Tensor, other: Tensor, out: Tensor) -> Planned {
+    let dtype = float(promote(x.dtype(), other.dtype()));
+    expect_castable(dtype, &out)?;
+    float_binary(c"RealDiv", Div, dtype, x, other, out)
+}
+
+pub(crate) fn divs(x: Tensor, other: Scalar, out: Tensor) -> Planned {
+    let dtype = float(x.dtype());
+    expect_castable(dtype, &out)?;
+    map(c"RealDiv", With { f: Div, last: other }, dtype, x, out)
+}
+
+pub(crate) fn pow_tensor_scalar(x: Tensor, exponent: Scalar, out: Tensor) -> Planned {
+    let dtype = with_number(x.dtype(), exponent);
+    expect_castable(dtype, &out)?;
+    map(c"Pow", With { f: Pow, last: exponent }, exact(dtype), x, out)
+}
+
+pub(crate) fn pow_tensor_tensor(x: Tensor, exponent: Tensor, out: Tensor) -> Planned {
+    let dtype = promote(x.dtype(), exponent.dtype());
+    expect_castable(dtype, &out)?;
+    float_binary(c"Pow", Pow, exact(dtype), x, exponent, out)
+}
+
+/// Powers of integers are computed as doubles.
+fn exact(dtype: DType) -> DType {
+    if dtype.is_float() { dtype } else { DType::F64 }
+}
+
+pub(crate) fn maximum(x: Tensor, other: Tensor, out: Tensor) -> Planned {
+    binary(c"Maximum", Maximum, x, other, out)
+}
+
+pub(crate) fn inplace_addcdiv(x: Tensor, a: Tensor, b: Tensor, value: Scalar) -> Planned {
+    float_ternary(c"Addcdiv", Addcdiv { value: value.as_f64() }, x, a, b)
+}
+
+pub(crate) fn inplace_addcmul(x: Tensor, a: Tensor, b: Tensor, value: Scalar) -> Planned {
+    float_ternary(c"Addcmul", Addcmul { value: value.as_f64() }, x, a, b)
+}
+
+pub(crate) fn inplace_lerps(x: Tensor, end: Tensor, weight: Scalar) -> Planned {
+    let dtype = float(promote(x.dtype(), end.dtype()));
+    expect_castable(dtype, &x)?;
+    float_binary(c"Lerp", With { f: Lerp, last: weight }, dtype, x.clone(), end, x)
+}
+
+/// A function whose last argument is a number.
+#[derive(Clone, Copy)]
+struct With<F> {
+    f: F,
+    last: Scalar,
+}
+
+/// A function whose arguments change places.
+#[derive(Clone, Copy)]
+struct Reversed<F>(F);
+
+impl<F: Binary> Binary for Reversed<F> {
+    fn apply<T: Number>(self, a: T, b: T) -> T {
+        self.0.apply(b, a)
+    }
+}
+
+impl<F: Binary> NumberUnary for With<F> {
+    fn apply<T: Number>(self, x: T) -> T {
+        self.f.apply(x, T::from_scalar(self.last))
+    }
+}
+
+impl<F: FloatBinary> Unary for With<F> {
+    fn apply<T: Float>(self, x: T) -> T {
+        self.f.apply(x, T::from_scalar(self.last))
+    }
+}
+
+impl<F: FloatTernary> FloatBinary for With<F> {
+    fn apply<T: Float>(self, a: T, b: T) -> T {
+        self.f.apply(a, b, T::from_scalar(self.last))
+    }
+}
+
+/// Whether `out` is updated where it is: it is the first operand, and nothing is converted.
+fn in_place(x: &Tensor, others: &[&Tensor], out: &Tensor, dtype: DType) -> bool {
+    x == out && out.dtype() == dtype && others.iter().all(|other| other.dtype() == dtype)
+}
+
+fn binary(
+    kernel: &'static CStr,
+    f: impl Binary + Send + 'static,
+    x: Tensor,
+    other: Tensor,
+    out: Tensor,
+) -> Planned {
+    let dtype = promote(x.dtype(), other.dtype());
+    expect_castable(dtype, &out)?;
+    let dtype = number(dtype);
+    let [x, other] = broadcast([x, other], &out)?;
+    if in_place(&x, &[&other], &out, dtype) {
+        return Plan::new(kernel, [other], [out], move |[other], [out]| {
+            elementwise::binary_in_place(f, out, other);
+            Ok(())
+        });
+    }
+    compute(kernel, [x, other], dtype, out, dtype, move |[x, other], out| {
+        elementwise::binary(f, x, other, out)
+    })
+}
+
+fn with_scalar(
+    kernel: &'static CStr,
+    f: impl Binary + Send + 'static,
+    x: Tensor,
+    other: Scalar,
+    out: Tensor,
+) -> Planned {
+    let dtype = with_number(x.dtype(), other);
+    expect_castable(dtype, &out)?;
+    map_number(kernel, With { f, last: other }, number(dtype), x, out)
+}
+
+/// A function of two floats, computed in `dtype`.
+pub(super) fn float_binary(
+    kernel: &'static CStr,
+    f: impl FloatBinary + Send + 'static,
+    dtype: DType,
+    x: Tensor,
+    other: Tensor,
+    out: Tensor,
+) -> Planned {
+    let [x, other] = broadcast([x, other], &out)?;
+    if in_place(&x, &[&other], &out, dtype) {
+        return Plan::new(kernel, [other], [out], move |[other], [out]| {
+            elementwise::float_binary_in_place(f, out, other);
+            Ok(())
+        });
+    }
+    compute(kernel, [x, other], dtype, out, dtype, move |[x, other], out| {
+        elementwise::float_binary(f, x, other, out)
+    })
+}
+
+fn float_ternary(
+    kernel: &'static CStr,
+    f: impl FloatTernary + Send + 'static,
+    x: Tensor,
+    a: Tensor,
+    b: Tensor,
+) -> Planned {
+    let dtype = float(promote(x.dtype(), promote(a.dtype(), b.dtype())));
+    expect_castable(dtype, &x)?;
+    let out = x.clone();
+    let [x, a, b] = broadcast([x, a, b], &out)?;
+    if in_place(&x, &[&a, &b], &out, dtype) {
+        return Plan::new(kernel, [a, b], [out], move |[a, b], [out]| -> Result {
+            elementwise::float_ternary_in_place(f, out, a, b);
+            Ok(())
+        });
+    }
+    compute(kernel, [x, a, b], dtype, out, dtype, move |[x, a, b], out| {
+        elementwise::float_ternary(f, x, a, b, out)
+    })
+}
