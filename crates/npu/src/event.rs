@@ -1,0 +1,89 @@
+//! Events: points in streams that others wait for, and that take the time.
+
+use crate::device;
+use crate::status::{self, AclResult};
+use crate::stream::Stream;
+use crate::sys::call;
+use cresset_acl::constant::event::{RECORDED_COMPLETE, SYNC, TIME_LINE};
+use cresset_tensor::{Device, Result};
+use std::ffi::c_void;
+use std::ptr;
+use std::time::Duration;
+
+/// A point in a stream. Recording it again moves it; who waits already is not affected.
+pub struct Event {
+    device: u8,
+    raw: *mut c_void,
+}
+
+// SAFETY: an event's handle means the same on every thread that works on its device.
+unsafe impl Send for Event {}
+// SAFETY: as above; the library locks its events itself.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// A new event of `device`, nowhere yet.
+    pub fn new(device: Device) -> Result<Event> {
+        crate::check_device(device)?;
+        Ok(Event::create(device.index)?)
+    }
+
+    pub(crate) fn create(device: u8) -> AclResult<Event> {
+        device::bind(device)?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: the result has a place.
+        unsafe { call!(aclrtCreateEventExWithFlag(&mut raw, SYNC | TIME_LINE)) }?;
+        Ok(Event { device, raw })
+    }
+
+    /// Stands from now on for all work of `stream` so far.
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        Ok(self.mark(stream)?)
+    }
+
+    pub(crate) fn mark(&self, stream: &Stream) -> AclResult {
+        device::bind(self.device)?;
+        // SAFETY: both handles are alive.
+        unsafe { call!(aclrtRecordEvent(self.raw, stream.raw())) }
+    }
+
+    /// Whether the point was reached; true if the event was never recorded.
+    pub fn query(&self) -> Result<bool> {
+        device::bind(self.device)?;
+        let mut status = 0;
+        // SAFETY: the handle is alive, the result has a place.
+        unsafe { call!(aclrtQueryEventStatus(self.raw, &mut status)) }?;
+        Ok(status == RECORDED_COMPLETE)
+    }
+
+    /// Waits on the host until the point is reached.
+    pub fn synchronize(&self) -> Result<()> {
+        device::bind(self.device)?;
+        // SAFETY: the handle is alive.
+        Ok(unsafe { call!(aclrtSynchronizeEvent(self.raw)) }?)
+    }
+
+    /// The time from this point to `end`, by the device's clock; zero if `end` came first.
+    ///
+    /// # Errors
+    /// If one of them was not recorded or not reached yet.
+    pub fn elapsed(&self, end: &Event) -> Result<Duration> {
+        device::bind(self.device)?;
+        let mut milliseconds = 0.0;
+        // SAFETY: both handles are alive, the result has a place.
+        unsafe { call!(aclrtEventElapsedTime(&mut milliseconds, self.raw, end.raw)) }?;
+        Ok(Duration::from_secs_f64(f64::from(milliseconds).max(0.0) / 1e3))
+    }
+
+    pub(crate) fn raw(&self) -> *mut c_void {
+        self.raw
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        status::keep(device::bind(self.device));
+        // SAFETY: created by `create`, destroyed once; the library waits for who still needs it.
+        status::keep(unsafe { call!(aclrtDestroyEvent(self.raw)) });
+    }
+}

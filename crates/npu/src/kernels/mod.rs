@@ -1,0 +1,70 @@
+//! Kernels: one call of the device's library per operator, or a few.
+//!
+//! File names mirror those of the operators. What an operator means is what its host kernel
+//! does; where the library differs (types that meet, empty lists of dimensions, overlapping
+//! operands), the kernel here makes up for it. Which element types work is the library's say.
+
+mod activation;
+mod arithmetic;
+mod compare;
+mod copy;
+mod index;
+mod inplace;
+mod loss;
+mod matrix;
+mod optimizer;
+mod reduce;
+mod softmax;
+mod unary;
+
+use crate::aclnn;
+use cresset_tensor::{DType, Key, Output, Result, Scalar, Spec, Tensor};
+
+/// Plugs all kernels into the tables of their operators.
+pub(crate) fn register(npu: Key) {
+    activation::register(npu);
+    arithmetic::register(npu);
+    compare::register(npu);
+    copy::register(npu);
+    index::register(npu);
+    inplace::register(npu);
+    loss::register(npu);
+    matrix::register(npu);
+    optimizer::register(npu);
+    reduce::register(npu);
+    softmax::register(npu);
+    unary::register(npu);
+}
+
+const ONE: Scalar = Scalar::Int(1);
+
+/// New memory beside `x`, contents undefined.
+fn beside(x: &Tensor, shape: &[usize], dtype: DType) -> Result<Tensor> {
+    Tensor::allocate(Spec::new(shape, dtype), x.device())
+}
+
+/// One value everywhere, beside `x`.
+fn filled(x: &Tensor, shape: &[usize], dtype: DType, value: impl Into<Scalar>) -> Result<Tensor> {
+    let out = beside(x, shape, dtype)?;
+    aclnn::inplace_fill_scalar(&out, value.into())?;
+    Ok(out)
+}
+
+/// The elements of `x` as `dtype`, converted if need be.
+fn converted(x: &Tensor, dtype: DType) -> Result<Tensor> {
+    if x.dtype() == dtype { Ok(x.clone()) } else { copied(x, dtype) }
+}
+
+/// The elements of `x` as `dtype`, in memory that changing `target` does not touch.
+///
+/// Where both are the same view, every element is read before it is written, so that may stay.
+fn apart(x: &Tensor, target: &Tensor) -> Result<Tensor> {
+    let overlaps = x.storage().same_as(target.storage()) && x.layout() != target.layout();
+    if overlaps { copied(x, target.dtype()) } else { converted(x, target.dtype()) }
+}
+
+fn copied(x: &Tensor, dtype: DType) -> Result<Tensor> {
+    let out = beside(x, x.shape(), dtype)?;
+    aclnn::inplace_copy(&out, x)?;
+    Ok(out)
+}

@@ -1,0 +1,106 @@
+//! Status codes as errors.
+//!
+//! What goes wrong while a value is dropped is kept, and told by the next call that can.
+
+use crate::sys::{self, LoadError};
+use cresset_acl::code;
+use cresset_tensor::{Cause, Error};
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// A function of the device's library that did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AclError {
+    /// The C function.
+    pub function: &'static str,
+    /// What it returned.
+    pub code: i32,
+    /// The vendor's name of the code; empty for one that is not known.
+    pub name: &'static str,
+    /// What the library says about it; may be empty.
+    pub message: String,
+}
+
+/// The result of a call into the device's library.
+pub(crate) type AclResult<T = ()> = Result<T, AclError>;
+
+impl AclError {
+    /// Whether the device had no memory left.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.code == code::RT_MEMORY_ALLOCATION
+    }
+}
+
+impl fmt::Display for AclError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed with code {}", self.function, self.code)?;
+        if !self.name.is_empty() {
+            write!(f, " ({})", self.name)?;
+        }
+        if !self.message.is_empty() {
+            write!(f, ": {}", self.message)?;
+        }
+        match advice(self.code) {
+            "" => Ok(()),
+            advice => write!(f, "; {advice}"),
+        }
+    }
+}
+
+/// What to do about codes that say little by themselves.
+fn advice(code: i32) -> &'static str {
+    match code {
+        code::COMPILING_STUB_MODE => {
+            "a stub for linking was loaded: put the toolkit's lib64 before its devlib"
+        }
+        code::RT_NO_DEVICE => "no device is visible: check npu-smi and ASCEND_RT_VISIBLE_DEVICES",
+        _ => "",
+    }
+}
+
+impl std::error::Error for AclError {}
+
+impl From<AclError> for Error {
+    fn from(error: AclError) -> Error {
+        let cause = if error.is_out_of_memory() { Cause::Memory } else { Cause::DeviceFailure };
+        Error::device_failure("", error).because(cause)
+    }
+}
+
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Error {
+        Error::device_failure("", error)
+    }
+}
+
+/// The status of `function` as a result.
+#[inline]
+pub(crate) fn check(function: &'static str, code: i32) -> AclResult {
+    if code == code::SUCCESS { Ok(()) } else { Err(failed(function, code)) }
+}
+
+#[cold]
+fn failed(function: &'static str, code: i32) -> AclError {
+    AclError { function, code, name: code::name(code), message: sys::recent_message() }
+}
+
+static LATE: Mutex<Option<AclError>> = Mutex::new(None);
+static IS_LATE: AtomicBool = AtomicBool::new(false);
+
+/// Keeps an error that cannot be returned; the first one stays until it is told.
+pub(crate) fn keep(result: AclResult) {
+    if let Err(error) = result {
+        LATE.lock().get_or_insert(error);
+        IS_LATE.store(true, Relaxed);
+    }
+}
+
+/// The error that was kept, if there is one.
+pub(crate) fn kept() -> AclResult {
+    if !IS_LATE.load(Relaxed) {
+        return Ok(());
+    }
+    IS_LATE.store(false, Relaxed);
+    LATE.lock().take().map_or(Ok(()), Err)
+}

@@ -1,0 +1,249 @@
+//! Finds the vendor's libraries: which ones, in which order, and what to say if there are none.
+//!
+//! 1. the path that the program gave, or `CRESSET_NPU_LIBRARY`: these must load;
+//! 2. `ASCEND_HOME_PATH`, `ASCEND_TOOLKIT_HOME`, the usual places, the system's own search;
+//! 3. the table of symbols that the program embeds.
+//!
+//! `CRESSET_NPU` chooses: `hardware` stops before 3, `sim` goes there at once, `auto` (or
+//! unset) takes what comes first.
+
+use super::symbols::{Origin, Place, Symbols};
+use std::env;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Where [`init`](crate::init) shall look for the device's library.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    path: Option<PathBuf>,
+    embedded: Option<(&'static str, Symbols)>,
+    /// Whether nothing but the embedded functions will do.
+    only_embedded: bool,
+}
+
+impl Library {
+    /// The installed library, wherever it is.
+    pub fn installed() -> Library {
+        Library::default()
+    }
+
+    /// The library at `path`: a file, or a directory of the vendor's libraries.
+    pub fn at(path: impl Into<PathBuf>) -> Library {
+        Library { path: Some(path.into()), ..Library::default() }
+    }
+
+    /// The functions that `symbols` finds in this program, whatever is installed.
+    pub fn embedded(name: &'static str, symbols: Symbols) -> Library {
+        Library { path: None, embedded: Some((name, symbols)), only_embedded: true }
+    }
+
+    /// The same, and if there is none, the functions that `symbols` finds in this program.
+    #[must_use]
+    pub fn or_embedded(self, name: &'static str, symbols: Symbols) -> Library {
+        Library { embedded: Some((name, symbols)), ..self }
+    }
+}
+
+/// Why no library could be loaded: what was tried, and what to do.
+#[derive(Clone, Debug)]
+pub struct LoadError {
+    what: String,
+    tried: Vec<String>,
+    advice: String,
+}
+
+impl LoadError {
+    fn new(what: impl Into<String>, tried: Vec<String>, advice: impl Into<String>) -> LoadError {
+        LoadError { what: what.into(), tried, advice: advice.into() }
+    }
+
+    pub(super) fn symbol(name: &str, origin: &Origin) -> LoadError {
+        LoadError::new(
+            format!("cannot load {name}: undefined symbol"),
+            vec![origin.describe()],
+            "this release of the library may lack it; install a newer one",
+        )
+    }
+
+    /// Every path that was tried, each with what came of it.
+    pub fn tried(&self) -> &[String] {
+        &self.tried
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        for tried in &self.tried {
+            write!(f, "\n  tried {tried}")?;
+        }
+        if self.advice.is_empty() { Ok(()) } else { write!(f, "\n  {}", self.advice) }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// What was found, and what was tried before.
+pub(crate) struct Found {
+    pub(crate) origin: Origin,
+    pub(crate) tried: Vec<String>,
+}
+
+/// The first of the places that `library` and the environment name.
+pub(crate) fn find(library: &Library) -> Result<Found, LoadError> {
+    let mut tried = Vec::new();
+    let choice = Choice::from_env()?;
+    if choice != Choice::Simulator && !library.only_embedded {
+        let given = library.path.clone().or_else(|| path_from("CRESSET_NPU_LIBRARY"));
+        if let Some(origin) = installed(given.as_deref(), &mut tried)? {
+            return Ok(Found { origin, tried });
+        }
+    }
+    match library.embedded {
+        Some((name, symbols)) if choice != Choice::Hardware => {
+            Ok(Found { origin: Origin::Embedded { name, symbols }, tried })
+        }
+        _ => Err(none(choice, tried)),
+    }
+}
+
+fn none(choice: Choice, tried: Vec<String>) -> LoadError {
+    match choice {
+        Choice::Simulator => LoadError::new(
+            "CRESSET_NPU=sim, but this program embeds no simulator",
+            tried,
+            "unset CRESSET_NPU, or build with the simulator",
+        ),
+        _ => LoadError::new(
+            format!("cannot find {RUNTIME}, the runtime of Ascend devices"),
+            tried,
+            "source the toolkit's set_env.sh, or set CRESSET_NPU_LIBRARY to the library or its directory",
+        ),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Auto,
+    Hardware,
+    Simulator,
+}
+
+impl Choice {
+    fn from_env() -> Result<Choice, LoadError> {
+        match env::var("CRESSET_NPU").unwrap_or_default().as_str() {
+            "" | "auto" => Ok(Choice::Auto),
+            "hardware" => Ok(Choice::Hardware),
+            "sim" => Ok(Choice::Simulator),
+            other => Err(LoadError::new(
+                format!("CRESSET_NPU={other}: expected sim, hardware or auto"),
+                vec![],
+                "",
+            )),
+        }
+    }
+}
+
+const RUNTIME: &str = "libascendcl.so";
+/// Descriptors, operators in one library or in several, tracing: each only if it is there.
+const OTHERS: [&str; 3] = ["libnnopbase.so", "libopapi.so", "libmspti.so"];
+const SPLIT_OPERATORS: &str = "libopapi_";
+
+fn installed(given: Option<&Path>, tried: &mut Vec<String>) -> Result<Option<Origin>, LoadError> {
+    if let Some(path) = given {
+        let places = if path.is_dir() { directory(path, tried) } else { file(path, tried) };
+        return match places {
+            Some(places) => Ok(Some(origin(places))),
+            None => {
+                let advice = "the path was given by name, so nothing else is tried";
+                Err(LoadError::new(format!("cannot load {}", path.display()), tried.clone(), advice))
+            }
+        };
+    }
+    let places = directories().iter().find_map(|path| directory(path, tried));
+    Ok(places.or_else(|| by_system(tried)).map(origin))
+}
+
+/// Libraries as they are searched. Where the tracing library is preloaded, it stands in for
+/// runtime functions, and only a search of the whole process finds its versions first.
+fn origin(mut places: Vec<Place>) -> Origin {
+    if env::var("LD_PRELOAD").is_ok_and(|list| list.contains("libmspti")) {
+        places.insert(0, Place::Process(libloading::os::unix::Library::this().into()));
+    }
+    Origin::Libraries(places)
+}
+
+fn path_from(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn directories() -> Vec<PathBuf> {
+    let named = ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"].into_iter().filter_map(path_from);
+    let usual =
+        ["/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann", "/usr/local/Ascend/latest"];
+    let home = path_from("HOME").map(|home| home.join("Ascend/ascend-toolkit/latest"));
+    named.chain(usual.into_iter().map(PathBuf::from)).chain(home).map(|path| path.join("lib64")).collect()
+}
+
+/// One library by path, and its companions if they lie beside it.
+fn file(path: &Path, tried: &mut Vec<String>) -> Option<Vec<Place>> {
+    let mut places = vec![open(path, tried)?];
+    if path.file_name().is_some_and(|name| name == RUNTIME) {
+        places.extend(path.parent().into_iter().flat_map(|beside| companions(beside, tried)));
+    }
+    Some(places)
+}
+
+/// The runtime in a directory, and its companions.
+fn directory(path: &Path, tried: &mut Vec<String>) -> Option<Vec<Place>> {
+    let mut places = vec![open(&path.join(RUNTIME), tried)?];
+    places.extend(companions(path, tried));
+    Some(places)
+}
+
+fn companions(directory: &Path, tried: &mut Vec<String>) -> Vec<Place> {
+    let mut paths: Vec<PathBuf> = OTHERS.iter().map(|name| directory.join(name)).collect();
+    paths.splice(1..1, split_operators(directory));
+    paths.iter().filter(|path| path.exists()).filter_map(|path| open(path, tried)).collect()
+}
+
+fn split_operators(directory: &Path) -> Vec<PathBuf> {
+    let entries = directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_one = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(SPLIT_OPERATORS) && name.ends_with(".so")
+    };
+    let mut found: Vec<PathBuf> = entries.filter(is_one).collect();
+    found.sort();
+    found
+}
+
+/// The libraries by name, wherever the system's loader finds them.
+fn by_system(tried: &mut Vec<String>) -> Option<Vec<Place>> {
+    let mut places = vec![open(Path::new(RUNTIME), tried)?];
+    // Companions are optional here: their absence shows when one of their symbols is missing.
+    places.extend(OTHERS.iter().filter_map(|name| open(Path::new(name), &mut Vec::new())));
+    Some(places)
+}
+
+fn open(path: &Path, tried: &mut Vec<String>) -> Option<Place> {
+    // SAFETY: the vendor's libraries run no code on load that depends on our state.
+    match unsafe { libloading::Library::new(path) } {
+        Ok(library) => Some(Place::File(path.to_owned(), Box::leak(Box::new(library)))),
+        Err(error) => {
+            tried.push(failure(path, &error));
+            None
+        }
+    }
+}
+
+/// The loader repeats the path in front of what it has to say.
+fn failure(path: &Path, error: &libloading::Error) -> String {
+    let text =
+        std::error::Error::source(error).map_or_else(|| error.to_string(), |source| source.to_string());
+    let path = path.display().to_string();
+    match text.strip_prefix(&path) {
+        Some(reason) => format!("{path}{reason}"),
+        None => format!("{path}: {text}"),
+    }
+}

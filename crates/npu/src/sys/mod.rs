@@ -1,0 +1,124 @@
+//! What the C libraries export: typed function pointers, made from the tables of `cresset-acl`.
+//!
+//! Runtime and descriptor functions are resolved when the library is loaded, and so are the
+//! tracing functions if they are there. Operators are resolved when first used: releases
+//! differ, and only programs that use an operator should notice. Libraries are never
+//! unloaded, so all pointers are `'static`.
+
+mod find;
+mod symbols;
+
+pub(crate) use find::find;
+pub use find::{Library, LoadError};
+pub(crate) use symbols::Origin;
+pub use symbols::Symbols;
+
+use cresset_acl::types::*;
+use cresset_acl::{activity_functions, object_functions, runtime_functions};
+use std::sync::OnceLock;
+
+macro_rules! table {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $ty:ty),* $(,)?) -> $result:ty;)*) => {
+        /// One pointer per function of the table.
+        #[allow(non_snake_case, reason = "the names are those of C")]
+        #[allow(dead_code, reason = "a table also serves functions that nothing calls yet")]
+        pub(crate) struct Functions {
+            $(pub(crate) $name: unsafe extern "C" fn($($ty),*) -> $result,)*
+        }
+
+        impl Functions {
+            pub(super) fn resolve(origin: &Origin) -> Result<Functions, LoadError> {
+                Ok(Functions {
+                    // SAFETY: the table has the signature that the vendor's headers declare.
+                    $($name: unsafe { origin.function(stringify!($name)) }?,)*
+                })
+            }
+        }
+    };
+}
+
+mod runtime {
+    use super::*;
+    runtime_functions!(table);
+}
+
+mod object {
+    use super::*;
+    object_functions!(table);
+}
+
+mod tracing {
+    use super::*;
+    activity_functions!(table);
+}
+
+pub(crate) use tracing::Functions as Tracing;
+
+/// Everything that was loaded.
+pub(crate) struct Loaded {
+    pub(crate) origin: Origin,
+    pub(crate) runtime: runtime::Functions,
+    pub(crate) object: object::Functions,
+    /// Absent where the tracing library is.
+    pub(crate) tracing: Result<Tracing, LoadError>,
+}
+
+impl Loaded {
+    fn new(origin: Origin) -> Result<Loaded, LoadError> {
+        let runtime = runtime::Functions::resolve(&origin)?;
+        let object = object::Functions::resolve(&origin)?;
+        let tracing = Tracing::resolve(&origin);
+        Ok(Loaded { origin, runtime, object, tracing })
+    }
+}
+
+static LOADED: OnceLock<Loaded> = OnceLock::new();
+
+/// Makes the functions of `origin` the ones that [`loaded`] gives. Called once.
+pub(crate) fn load(origin: Origin) -> Result<&'static Loaded, LoadError> {
+    let loaded = Loaded::new(origin)?;
+    Ok(LOADED.get_or_init(|| loaded))
+}
+
+/// What was loaded, if anything was.
+pub(crate) fn try_loaded() -> Option<&'static Loaded> {
+    LOADED.get()
+}
+
+/// What was loaded.
+#[inline]
+pub(crate) fn loaded() -> &'static Loaded {
+    LOADED.get().expect("devices, streams and tensors exist only after init")
+}
+
+/// Calls a runtime function and checks its status: `call!(aclrtFree(address))`.
+macro_rules! call {
+    ($function:ident($($argument:expr),* $(,)?)) => {
+        $crate::status::check(
+            stringify!($function),
+            ($crate::sys::loaded().runtime.$function)($($argument),*),
+        )
+    };
+}
+pub(crate) use call;
+
+/// The library's text on this thread's last failure, which it then forgets; may be empty.
+pub(crate) fn recent_message() -> String {
+    let Some(loaded) = try_loaded() else { return String::new() };
+    // SAFETY: has no preconditions.
+    let text = unsafe { (loaded.runtime.aclGetRecentErrMsg)() };
+    // SAFETY: the text is valid until the next such call on this thread.
+    unsafe { text_of(text) }
+}
+
+/// A copy of a C string; empty for null.
+///
+/// # Safety
+/// `text` is null or ended by a zero byte.
+pub(crate) unsafe fn text_of(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: not null, so the caller vouches for it.
+    unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().trim().to_owned()
+}
