@@ -130,6 +130,11 @@ impl<'a> View<'a> {
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.layout.end() - self.layout.offset()) }
     }
 
+    /// The same elements as integers of their size: enough to move them.
+    pub(crate) fn bits(self) -> View<'a> {
+        View { dtype: integer(self.dtype), ..self }
+    }
+
     /// The same elements under another layout of the same bytes.
     ///
     /// # Panics
@@ -237,6 +242,11 @@ impl<'a> ViewMut<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.layout.end() - self.layout.offset()) }
     }
 
+    /// The same elements as integers of their size. What is written must be elements.
+    pub(crate) fn bits(self) -> ViewMut<'a> {
+        ViewMut { dtype: integer(self.dtype), ..self }
+    }
+
     /// The same elements, to read.
     #[inline]
     pub fn as_view(&self) -> View<'_> {
@@ -272,11 +282,24 @@ impl<'a> ViewMut<'a> {
     }
 }
 
+/// The integers that are as large as elements of `dtype`.
+fn integer(dtype: DType) -> DType {
+    match dtype.size() {
+        1 => DType::U8,
+        2 => DType::I16,
+        4 => DType::I32,
+        _ => DType::I64,
+    }
+}
+
 #[inline]
 fn check(start: *const u8, bytes: usize, dtype: DType, layout: &Layout) {
     let end = layout.end().checked_mul(dtype.size());
     assert!(end.is_some_and(|end| end <= bytes), "{layout:?} of {dtype} reaches beyond {bytes} bytes");
-    assert!((start as usize).is_multiple_of(dtype.size()), "bytes are not aligned for {dtype}");
+    assert!(
+        layout.is_empty() || (start as usize).is_multiple_of(dtype.size()),
+        "bytes are not aligned for {dtype}"
+    );
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Moving elements between layouts and element types.
 
-use crate::wide::wide;
 use crate::{DType, Element, Layout, Scalar, View, ViewMut, bf16, f16, with_dtype};
 use half::slice::HalfFloatSliceExt as _;
 use ndarray::{ArrayViewD, ArrayViewMutD, Axis, Ix2};
@@ -22,7 +21,7 @@ pub fn fill(value: Scalar, mut out: ViewMut<'_>) {
 pub fn copy(from: View<'_>, mut to: ViewMut<'_>) {
     assert_eq!(from.shape(), to.shape(), "copy: shapes differ");
     if from.dtype() == to.dtype() {
-        with_dtype!(to.dtype(), T => copy_same::<T>(from, to));
+        rearrange(from, to);
     } else if to.layout().is_contiguous() {
         convert(from, &mut to);
     } else {
@@ -30,6 +29,19 @@ pub fn copy(from: View<'_>, mut to: ViewMut<'_>) {
             let elements = to_vec::<T>(from);
             unpack(&elements, to);
         });
+    }
+}
+
+/// Copies elements of one type. Only their size matters, so it is compiled for four sizes
+/// rather than for all types, and in this crate only.
+#[inline(never)]
+fn rearrange(from: View<'_>, to: ViewMut<'_>) {
+    let (from, to) = (from.bits(), to.bits());
+    match to.dtype() {
+        DType::U8 => copy_same::<u8>(from, to),
+        DType::I16 => copy_same::<i16>(from, to),
+        DType::I32 => copy_same::<i32>(from, to),
+        _ => copy_same::<i64>(from, to),
     }
 }
 
@@ -76,15 +88,14 @@ pub(crate) fn pack<T: Element>(x: View<'_>) -> Cow<'_, [T]> {
         return Cow::Borrowed(slice);
     }
     let mut elements = vec![T::default(); x.layout().len()];
-    let to = ArrayViewMutD::from_shape(x.shape(), &mut elements);
-    assign(to.expect("there are as many elements as the shape says"), x.array());
+    rearrange(x, ViewMut::of(&mut elements, &contiguous(x.shape())));
     Cow::Owned(elements)
 }
 
 /// The opposite of [`pack`].
 pub(crate) fn unpack<T: Element>(elements: &[T], out: ViewMut<'_>) {
     let layout = contiguous(out.shape());
-    copy_same::<T>(View::of(elements, &layout), out);
+    rearrange(View::of(elements, &layout), out);
 }
 
 /// The elements in row-major order, converted.
@@ -135,10 +146,8 @@ fn plain<'a, T: Element>(to: &'a mut ViewMut<'_>) -> &'a mut [T] {
     to.slice().expect("elements are converted into contiguous views")
 }
 
-wide! {
-    fn convert_slice[A: Element, B: Element](from: &[A], to: &mut [B]) {
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = B::from_scalar(from.scalar());
-        }
+fn convert_slice<A: Element, B: Element>(from: &[A], to: &mut [B]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = B::from_scalar(from.scalar());
     }
 }

@@ -162,7 +162,7 @@ fn check(shape: &[usize], out: &[usize]) {
 }
 
 wide! {
-    fn zip1[A: Copy, O, F: Fn(A) -> O](a: &[A], out: &mut [O], f: F) {
+    fn zip1[A: Element, O, F: Fn(A) -> O](a: &[A], out: &mut [O], f: F), for A {
         for (out, &a) in out.iter_mut().zip(a) {
             *out = f(a);
         }
@@ -170,7 +170,7 @@ wide! {
 }
 
 wide! {
-    fn zip2[A: Copy, B: Copy, O, F: Fn(A, B) -> O](a: &[A], b: &[B], out: &mut [O], f: F) {
+    fn zip2[A: Element, B: Copy, O, F: Fn(A, B) -> O](a: &[A], b: &[B], out: &mut [O], f: F), for A {
         for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
             *out = f(a, b);
         }
@@ -178,9 +178,9 @@ wide! {
 }
 
 wide! {
-    fn zip3[A: Copy, B: Copy, C: Copy, O, F: Fn(A, B, C) -> O](
+    fn zip3[A: Copy, B: Element, C: Copy, O, F: Fn(A, B, C) -> O](
         a: &[A], b: &[B], c: &[C], out: &mut [O], f: F,
-    ) {
+    ), for B {
         for (((out, &a), &b), &c) in out.iter_mut().zip(a).zip(b).zip(c) {
             *out = f(a, b, c);
         }
@@ -188,7 +188,7 @@ wide! {
 }
 
 wide! {
-    fn change1[A: Copy, F: Fn(A) -> A](a: &mut [A], f: F) {
+    fn change1[A: Element, F: Fn(A) -> A](a: &mut [A], f: F), for A {
         for a in a {
             *a = f(*a);
         }
@@ -196,7 +196,7 @@ wide! {
 }
 
 wide! {
-    fn change2[A: Copy, B: Copy, F: Fn(A, B) -> A](a: &mut [A], b: &[B], f: F) {
+    fn change2[A: Element, B: Copy, F: Fn(A, B) -> A](a: &mut [A], b: &[B], f: F), for A {
         for (a, &b) in a.iter_mut().zip(b) {
             *a = f(*a, b);
         }

@@ -1,3 +1,5 @@
+//! Maps over every arrangement of memory.
+
 use super::*;
 use crate::functions::*;
 use crate::testing::{Array, SHAPES, arrangements, operands};

@@ -1,3 +1,5 @@
+//! Reductions over every arrangement of memory, and their accuracy.
+
 use super::*;
 use crate::testing::{Array, SHAPES, assert_close, operands};
 use crate::{Element, f16};
