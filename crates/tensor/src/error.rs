@@ -58,6 +58,15 @@ impl Error {
         Error(Box::new(Inner { cause: Cause::DeviceFailure, op, message, source: Some(source) }))
     }
 
+    /// The same error, told by `op` if nobody has told it yet.
+    #[must_use]
+    pub(crate) fn in_op(mut self, op: &'static str) -> Error {
+        if self.0.op.is_empty() {
+            self.0.op = op;
+        }
+        self
+    }
+
     /// The same error with another cause.
     #[must_use]
     pub fn because(mut self, cause: Cause) -> Error {

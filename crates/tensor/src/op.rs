@@ -102,12 +102,12 @@ pub trait Kernel: Op {
     #[inline]
     fn launch(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
         let device = device_of(Self::NAME, inputs)?;
-        let output =
-            Self::Output::allocate(self.infer(inputs)?, device).map_err(|error| in_op(Self::NAME, error))?;
+        let told = |error: Error| error.in_op(Self::NAME);
+        let output = Self::Output::allocate(self.infer(inputs)?, device).map_err(told)?;
         match device.key {
             Key::CPU => self.cpu(inputs, &output)?,
             Key::META => {}
-            key => device_kernel(Self::table(), Self::NAME, key)?(self, inputs, &output)?,
+            key => device_kernel(Self::table(), Self::NAME, key)?(self, inputs, &output).map_err(told)?,
         }
         Ok(output)
     }
@@ -134,7 +134,7 @@ pub trait InPlace: Kernel {
     {
         let _span = observe::span(&InFlight { op: &self, inputs, name: Self::IN_PLACE });
         let target = first(inputs).expect("an in-place operator has a first input");
-        let spec = self.infer(inputs).map_err(|error| in_op(Self::IN_PLACE, error))?;
+        let spec = self.infer(inputs)?;
         check_target(Self::IN_PLACE, &target, &spec)?;
         let keys = inputs.keys().here();
         if keys.contains(Key::AUTOGRAD) {
@@ -149,7 +149,10 @@ pub trait InPlace: Kernel {
         match device_of(Self::IN_PLACE, inputs)?.key {
             Key::CPU => self.cpu_in_place(inputs)?,
             Key::META => {}
-            key => device_kernel(Self::in_place_table(), Self::IN_PLACE, key)?(self, inputs)?,
+            key => {
+                let kernel = device_kernel(Self::in_place_table(), Self::IN_PLACE, key)?;
+                kernel(self, inputs).map_err(|error| error.in_op(Self::IN_PLACE))?;
+            }
         }
         target.storage().changed(Self::IN_PLACE);
         Ok(())
@@ -197,11 +200,6 @@ fn device_kernel<F: Copy>(table: &Table<F>, op: &'static str, key: Key) -> Resul
             format_args!("no kernel for {key}; move the tensors with to(Device::CPU) to compute on the host");
         Error::new(Cause::NoKernel, op, text)
     })
-}
-
-#[cold]
-fn in_op(op: &'static str, error: Error) -> Error {
-    if error.op().is_empty() { Error::new(error.cause(), op, error) } else { error }
 }
 
 /// The one device of all tensors; the host if there are none.

@@ -1,3 +1,5 @@
+//! Devices, contexts and threads.
+
 use crate::support::*;
 use cresset_acl::code;
 use std::ptr::{null, null_mut};

@@ -1,3 +1,5 @@
+//! Events, within a stream and across two.
+
 use crate::support::*;
 use cresset_acl::types::Event;
 use cresset_acl::{code, constant};

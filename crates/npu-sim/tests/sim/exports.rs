@@ -1,3 +1,5 @@
+//! What the library exports, against the tables.
+
 use crate::support::*;
 use cresset_acl::record::{kind, result};
 use cresset_acl::types::c_void;

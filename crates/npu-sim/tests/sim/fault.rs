@@ -1,3 +1,5 @@
+//! Faults that are asked for.
+
 use crate::support::*;
 use cresset_acl::code;
 use std::ptr::null_mut;

@@ -10,5 +10,4 @@ mod memory; // device memory is not host memory
 mod objects; // descriptors and executors are used as they should be
 mod operators; // results against direct computation
 mod records; // what the tracing library tells
-mod speed; // what a launch costs
 mod stream; // order, asynchrony, errors

@@ -1,3 +1,5 @@
+//! Device memory: opaque, finite, checked.
+
 use crate::support::*;
 use cresset_acl::{code, constant::copy};
 use std::os::unix::process::ExitStatusExt as _;

@@ -1,3 +1,5 @@
+//! Descriptors, executors and workspaces.
+
 use crate::support::*;
 use cresset_acl::constant::{dtype, format};
 use cresset_acl::types::TensorHandle;

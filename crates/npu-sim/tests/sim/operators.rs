@@ -1,3 +1,5 @@
+//! Every operator against a direct computation.
+
 use crate::support::*;
 use cresset_acl::constant::{dtype, reduction};
 use cresset_acl::{code, types::TensorHandle};

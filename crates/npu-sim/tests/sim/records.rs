@@ -1,3 +1,5 @@
+//! Activity records.
+
 use crate::support::*;
 use cresset_acl::constant::copy;
 use cresset_acl::record::{Api, ExternalCorrelation, Kernel, Memcpy, Memset, external, kind, result};

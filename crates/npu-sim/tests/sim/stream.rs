@@ -1,3 +1,5 @@
+//! Streams: asynchronous and in order.
+
 use crate::support::*;
 use cresset_acl::{code, constant};
 use std::ptr::null_mut;
