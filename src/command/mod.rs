@@ -1,0 +1,37 @@
+//! What the command can do, and how it is asked.
+
+mod bench;
+mod doctor;
+mod progress;
+mod train;
+
+use clap::{Parser, Subcommand};
+
+/// Whatever went wrong, told to the user in one line.
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Train models in Rust, and see every operator.
+#[derive(Parser)]
+#[command(name = "cresset", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train a model on data that comes along
+    Train(train::Arguments),
+    /// Say which devices there are and which library serves them
+    Doctor,
+    /// Measure workloads
+    Bench(bench::Arguments),
+}
+
+pub(crate) fn run() -> Outcome {
+    match Cli::parse().command {
+        Command::Train(arguments) => train::run(&arguments),
+        Command::Doctor => doctor::run(),
+        Command::Bench(arguments) => bench::run(&arguments),
+    }
+}

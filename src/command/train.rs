@@ -1,0 +1,192 @@
+//! `cresset train`: trains a model, says how good it is, and shows where the time went.
+
+use super::Outcome;
+use super::progress::Progress;
+use clap::{Args, ValueEnum};
+use cresset::data::{self, Labelled};
+use cresset::prelude::*;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// What to train
+    model: Model,
+    /// Where to train: cpu, npu or npu:INDEX
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// How often to go through the data
+    #[arg(long, default_value_t = 20)]
+    epochs: usize,
+    /// Samples per step
+    #[arg(long, default_value_t = 64)]
+    batch: usize,
+    /// The learning rate
+    #[arg(long, default_value_t = 2e-3)]
+    lr: f64,
+    /// Where the random numbers start
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Profile a few steps and write the trace to this directory
+    #[arg(long, value_name = "DIR")]
+    profile: Option<PathBuf>,
+    /// Write the loss of every step to this file, one number per line
+    #[arg(long, value_name = "FILE")]
+    losses: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Model {
+    /// Three linear layers on 8 × 8 pixels of handwritten digits
+    Mlp,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let Model::Mlp = arguments.model;
+    if arguments.epochs == 0 || arguments.batch == 0 {
+        return Err("train: expects at least one epoch and one sample per step".into());
+    }
+    let device = device(&arguments.device)?;
+    if let Some(directory) = &arguments.profile {
+        prepare(directory)?;
+    }
+    cresset::manual_seed(arguments.seed);
+    let (training, held_out) = split(&data::digits()?)?;
+    let model = Sequential::new()
+        .push(Linear::new(64, 128)?)
+        .push(Relu)
+        .push(Linear::new(128, 64)?)
+        .push(Relu)
+        .push(Linear::new(64, 10)?);
+    model.to(device)?;
+    println!("training an mlp on {} digits, on {}", training.len(), describe(device));
+
+    let started = Instant::now();
+    let losses = fit(arguments, &model, &training, device)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let accuracy = accuracy(&model, &held_out, device)?;
+    println!(
+        "held-out accuracy {:.2} % of {} digits, {} steps in {seconds:.1} s",
+        accuracy * 100.0,
+        held_out.len(),
+        losses.len()
+    );
+    if let Some(file) = &arguments.losses {
+        let lines: String = losses.iter().map(|loss| format!("{loss:?}\n")).collect();
+        std::fs::write(file, lines).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// Makes sure that the directory exists and can be written, before hours are spent.
+fn prepare(directory: &Path) -> Outcome {
+    let failed = |error: std::io::Error| format!("cannot write to {}: {error}", directory.display());
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    let probe = directory.join(".cresset-probe");
+    std::fs::write(&probe, b"").map_err(failed)?;
+    std::fs::remove_file(&probe).map_err(failed)?;
+    Ok(())
+}
+
+/// Four fifths to train with and one to judge by, in random order.
+fn split(all: &Labelled) -> Outcome<(Labelled, Labelled)> {
+    let order: Vec<i64> = Tensor::randperm(all.len())?.to_vec()?;
+    let (training, held_out) = order.split_at(all.len() * 4 / 5);
+    let pick = |index: &[i64]| all.select(&Tensor::from_slice(index, [index.len()])?);
+    Ok((pick(training)?, pick(held_out)?))
+}
+
+fn describe(device: Device) -> String {
+    if device.is_cpu() {
+        return "cpu".to_owned();
+    }
+    match cresset::npu::info() {
+        Ok(info) => format!("{device} ({})", info.soc),
+        Err(_) => device.to_string(),
+    }
+}
+
+/// Trains and returns the loss of every step.
+fn fit(arguments: &Arguments, model: &Sequential, training: &Labelled, device: Device) -> Outcome<Vec<f64>> {
+    let options = AdamOptions { lr: arguments.lr, ..AdamOptions::default() };
+    let mut optimizer = Adam::new(model.parameters(), options)?;
+    let steps = training.len().div_ceil(arguments.batch);
+    let progress = Progress::new(arguments.epochs, steps);
+    let mut profile = arguments.profile.as_deref().map(Profile::start).transpose()?;
+    let mut losses = Vec::new();
+    for epoch in 1..=arguments.epochs {
+        let order: Vec<i64> = Tensor::randperm(training.len())?.to_vec()?;
+        for index in order.chunks(arguments.batch) {
+            let batch = training.select(&Tensor::from_slice(index, [index.len()])?)?;
+            losses.push(step(model, &mut optimizer, &batch, device)?);
+            if let Some(profile) = &mut profile {
+                profile.step()?;
+            }
+            progress.step();
+        }
+        let last = &losses[losses.len() - steps..];
+        progress.epoch(epoch, last.iter().sum::<f64>() / steps as f64);
+    }
+    drop(progress);
+    if let Some(profile) = profile {
+        profile.finish()?;
+    }
+    Ok(losses)
+}
+
+fn step(model: &Sequential, optimizer: &mut Adam, batch: &Labelled, device: Device) -> Outcome<f64> {
+    let (features, classes) = (batch.features.to(device)?, batch.classes.to(device)?);
+    optimizer.zero_grad();
+    let loss = model.forward(&features)?.cross_entropy(&classes)?;
+    loss.backward()?;
+    optimizer.step()?;
+    Ok(loss.item()?.as_f64())
+}
+
+fn accuracy(model: &Sequential, held_out: &Labelled, device: Device) -> Outcome<f64> {
+    let _guard = no_grad();
+    let scores = model.forward(&held_out.features.to(device)?)?;
+    let right = scores.argmax(1, false)?.eq(&held_out.classes.to(device)?)?.sum()?;
+    Ok(right.item()?.as_f64() / held_out.len() as f64)
+}
+
+/// A window of steps under the profiler: the first few are left out, they are not typical.
+struct Profile<'a> {
+    profiler: Profiler,
+    directory: &'a Path,
+}
+
+impl<'a> Profile<'a> {
+    fn start(directory: &'a Path) -> Outcome<Profile<'a>> {
+        let profiler = Profiler::builder()
+            .schedule(Schedule::new(3, 1, 5)?.repeat(1))
+            .record_shapes(true)
+            .profile_memory(true)
+            .with_flops(true)
+            .start()?;
+        Ok(Profile { profiler, directory })
+    }
+
+    fn step(&mut self) -> Outcome {
+        Ok(self.profiler.step()?)
+    }
+
+    fn finish(mut self) -> Outcome {
+        self.profiler.stop()?;
+        println!("{}", self.profiler.key_averages()?.table().sort_by("self_cpu_time_total")?.row_limit(20));
+        let trace = self.profiler.trace()?;
+        let path = self.directory.join("mlp.pt.trace.json");
+        trace.export_chrome_trace(&path)?;
+        println!("trace: {}", path.display());
+        println!(
+            "  open it at https://ui.perfetto.dev (nothing is uploaded), in chrome://tracing or speedscope"
+        );
+        if trace.device_events().len() > 0 {
+            let path = self.directory.join("mlp.cuda.pt.trace.json");
+            trace.export_chrome_trace_as_cuda(&path)?;
+            println!("trace: {}", path.display());
+            println!("  the same for HolisticTraceAnalysis, which knows launches by CUDA's names only");
+        }
+        Ok(())
+    }
+}

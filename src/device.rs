@@ -1,0 +1,22 @@
+//! Devices by name, made ready when first asked for.
+
+use crate::{Device, Result};
+use cresset_npu::Library;
+
+/// The device called `name`: `cpu`, `meta`, `npu` or `npu:1`.
+///
+/// The first time an NPU is asked for, its library is loaded; without one, the embedded
+/// simulator takes its place unless `CRESSET_NPU=hardware` forbids it.
+///
+/// # Errors
+/// If there is no such device, or its library cannot be loaded.
+pub fn device(name: &str) -> Result<Device> {
+    if name.split(':').next() == Some("npu") {
+        cresset_npu::init(Library::installed().or_embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+    }
+    let device: Device = name.parse()?;
+    if !matches!(device, Device::CPU | Device::META) {
+        crate::tensor::backend::of(device)?;
+    }
+    Ok(device)
+}

@@ -1,0 +1,78 @@
+//! What a call allocates: its output, and nothing else on the way there.
+
+use cresset::dispatch::observe::{self, Call, Name};
+use cresset::tensor::{Op, Result, Tensor};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How many allocations `run` makes on this thread.
+fn allocations(run: impl FnOnce()) -> usize {
+    let before = COUNT.get();
+    run();
+    COUNT.get() - before
+}
+
+/// An operator that does nothing, so that only the path to it is left.
+#[derive(Clone)]
+struct Identity;
+
+impl Op for Identity {
+    const NAME: &'static str = "test::identity";
+    type Inputs<'a> = [&'a Tensor; 2];
+    type Output = Tensor;
+
+    fn forward(&self, [x, _]: [&Tensor; 2]) -> Result<Tensor> {
+        Ok(x.clone())
+    }
+}
+
+#[test]
+fn the_path_to_a_kernel_allocates_nothing() {
+    let x = Tensor::new([1.0f32, 2.0]).unwrap();
+    let tracked = Tensor::new([1.0f32, 2.0]).unwrap().with_grad().unwrap();
+    assert_eq!(allocations(|| drop(Identity.call([&x, &x]))), 0);
+    // Without a derivative there is nothing to record either.
+    assert_eq!(allocations(|| drop(Identity.call([&tracked, &x]))), 0);
+}
+
+#[test]
+fn a_small_sum_allocates_its_output_only() {
+    let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]]).unwrap();
+    // The handle, the storage, and its bytes.
+    assert_eq!(allocations(|| drop(x.add(&x))), 3);
+    assert_eq!(allocations(|| drop(x.mul(2.0))), 3);
+}
+
+#[test]
+fn a_span_that_nobody_watches_allocates_nothing() {
+    struct Named;
+    impl Call for Named {
+        fn name(&self) -> Name<'_> {
+            Name::Static("test::span")
+        }
+    }
+    assert_eq!(allocations(|| drop(observe::span(&Named))), 0);
+}

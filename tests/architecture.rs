@@ -1,0 +1,83 @@
+//! The architecture, as tests: who may depend on whom, and where `unsafe` may stand.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each crate and the only crates of ours that it may use.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("acl", &[]),
+    ("dispatch", &[]),
+    ("kernels", &[]),
+    ("nn", &["tensor"]),
+    ("npu", &["acl", "dispatch", "tensor"]),
+    ("npu-sim", &["acl", "kernels"]),
+    ("optim", &["dispatch", "tensor"]),
+    ("profiler", &["dispatch"]),
+    ("tensor", &["dispatch", "kernels"]),
+];
+
+/// Crates without a line of `unsafe`.
+const SAFE: &[&str] = &["acl", "dispatch", "nn", "optim", "tensor"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The names under `[dependencies]`, and not those that only tests or benchmarks use.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let section = manifest.split("[dependencies]").nth(1).unwrap_or("");
+    let section = section.split("\n[").next().unwrap_or("");
+    section.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn dependencies_point_downwards() {
+    let crates = fs::read_dir(root().join("crates")).unwrap().count();
+    assert_eq!(crates, ALLOWED.len(), "every crate has a line in ALLOWED");
+    for (name, allowed) in ALLOWED {
+        let manifest = fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();
+        for used in dependencies(&manifest).iter().filter_map(|used| used.strip_prefix("cresset-")) {
+            assert!(allowed.contains(&used), "crates/{name} must not depend on crates/{used}");
+        }
+    }
+}
+
+#[test]
+fn profiler_has_no_foreign_framework_dependency() {
+    let manifest = fs::read_to_string(root().join("crates/profiler/Cargo.toml")).unwrap();
+    let expected = ["cresset-dispatch", "flate2", "itoa", "parking_lot", "serde_json", "smallvec"];
+    let found: Vec<String> = dependencies(&manifest).into_iter().filter(|name| !name.is_empty()).collect();
+    assert!(found.iter().all(|name| expected.contains(&name.as_str()) || name == "libc"), "{found:?}");
+}
+
+#[test]
+fn safe_crates_forbid_unsafe_code() {
+    for name in SAFE {
+        let lib = fs::read_to_string(root().join(format!("crates/{name}/src/lib.rs"))).unwrap();
+        assert!(lib.contains("#![forbid(unsafe_code)]"), "crates/{name} must forbid unsafe code");
+    }
+}
+
+#[test]
+fn every_file_opens_with_what_it_is_for() {
+    let mut files = Vec::new();
+    for folder in ["src", "tests", "examples", "benches", "crates"] {
+        collect(&root().join(folder), &mut files);
+    }
+    assert!(files.len() > 50, "only {} files found", files.len());
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("//! "), "{} does not open with a //! line", file.display());
+    }
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.is_dir() && !path.ends_with("target") {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}

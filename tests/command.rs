@@ -1,0 +1,117 @@
+//! The command, run as a user runs it.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn cresset(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cresset"))
+        .args(arguments)
+        .env_remove("CRESSET_NPU")
+        .env_remove("CRESSET_NPU_LIBRARY")
+        .output()
+        .unwrap()
+}
+
+/// What a command that must fail says.
+fn complaint(arguments: &[&str]) -> String {
+    let output = cresset(arguments);
+    assert!(!output.status.success(), "{arguments:?} succeeded");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+#[test]
+fn train_writes_a_trace_and_says_where_to_open_it() {
+    for device in ["cpu", "npu"] {
+        let folder = scratch(&format!("train-{device}"));
+        let arguments =
+            ["train", "mlp", "--epochs", "1", "--device", device, "--profile", folder.to_str().unwrap()];
+        let output = cresset(&arguments);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        for expected in ["held-out accuracy", "Self CPU time total", "aten::addmm", "https://ui.perfetto.dev"]
+        {
+            assert!(text.contains(expected), "{expected} is missing in {text}");
+        }
+        let trace = std::fs::read(folder.join("mlp.pt.trace.json")).unwrap();
+        let trace: serde_json::Value = serde_json::from_slice(&trace).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap();
+        let kernels = events.iter().filter(|event| event["cat"] == "kernel").count();
+        assert_eq!(kernels > 0, device == "npu", "{kernels} kernels on {device}");
+    }
+}
+
+#[test]
+fn doctor_says_which_device_library_is_in_use() {
+    let output = cresset(&["doctor"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    assert!(text.contains("cpu: ") && text.contains("simulat"), "{text}");
+}
+
+#[test]
+fn bench_prints_one_json_line_per_workload() {
+    let output = Command::new(env!("CARGO_BIN_EXE_cresset"))
+        .args(["bench", "w2", "--json"])
+        .env("BENCH_BUDGET_MS", "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(
+                line["value"].as_f64().unwrap() > 0.0 && line["unit"] == "ns" && line["peer"] == "cresset"
+            );
+            line["workload"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(names, ["w2/add2x2", "w2/add2x2_grad", "w2/sqsum_fwbw"]);
+}
+
+#[test]
+fn bad_input_is_an_error_that_says_what_to_do() {
+    let text = complaint(&["train", "mlp", "--device", "tpu"]);
+    assert!(text.contains(r#"unknown device "tpu": known are cpu, meta"#), "{text}");
+    let text = complaint(&["train", "mlp", "--device", "npu:7"]);
+    assert!(text.contains("npu:7 does not exist: there are 1 npu devices"), "{text}");
+    let text = complaint(&["train", "mlp", "--batch", "0"]);
+    assert!(text.contains("at least one epoch and one sample per step"), "{text}");
+    let text = complaint(&["bench", "w99"]);
+    assert!(text.contains("no workload has such a name"), "{text}");
+}
+
+#[test]
+fn an_unwritable_directory_is_refused_before_training() {
+    let folder = scratch("unwritable");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("file");
+    std::fs::write(&file, "in the way").unwrap();
+    let inside = file.join("out");
+    let output = cresset(&["train", "mlp", "--profile", inside.to_str().unwrap()]);
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("cannot write to") && text.contains("unwritable"), "{text}");
+    assert!(output.stdout.is_empty(), "training had begun");
+}
+
+#[test]
+fn hardware_that_is_not_there_is_an_error_that_lists_what_was_tried() {
+    let train = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cresset"));
+        command.args(["train", "mlp", "--device", "npu"]).env_remove("ASCEND_HOME_PATH");
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let text = train(&[("CRESSET_NPU_LIBRARY", "/nowhere/libascendcl.so")]);
+    assert!(text.contains("tried /nowhere/libascendcl.so"), "{text}");
+    let text = train(&[("CRESSET_NPU", "hardware")]);
+    assert!(text.contains("libascendcl.so") && text.contains("CRESSET_NPU"), "{text}");
+}

@@ -1,0 +1,167 @@
+//! The profiler over real tensors, modules and optimizers, on the host and on the device.
+
+use cresset::prelude::*;
+use cresset::profiler::{Event, Phase, Trace};
+
+/// A profile of what this thread does in `body`, with everything recorded.
+fn profile(body: impl FnOnce()) -> Trace {
+    let mut profiler = Profiler::builder()
+        .all_threads(false)
+        .record_shapes(true)
+        .profile_memory(true)
+        .with_flops(true)
+        .start()
+        .unwrap();
+    body();
+    profiler.stop().unwrap();
+    profiler.into_trace().unwrap()
+}
+
+/// Names, each indented by how deep it is nested.
+fn outline(trace: &Trace) -> Vec<String> {
+    trace.events().map(|event| format!("{}{}", "  ".repeat(event.depth()), event.name())).collect()
+}
+
+fn find<'a>(trace: &'a Trace, name: &str) -> Event<'a> {
+    trace
+        .events()
+        .find(|event| event.name() == name)
+        .unwrap_or_else(|| panic!("no {name} in {:?}", outline(trace)))
+}
+
+fn model(device: Device) -> Sequential {
+    let model =
+        Sequential::new().push(Linear::new(6, 4).unwrap()).push(Relu).push(Linear::new(4, 3).unwrap());
+    model.to(device).unwrap();
+    model
+}
+
+#[test]
+fn profiler_captures_dispatch_ops() {
+    let x = Tensor::new([1.0f32, 2.0]).unwrap().with_grad().unwrap();
+    let trace = profile(|| (&x * &x).unwrap().sum().unwrap().backward().unwrap());
+    assert_eq!(
+        outline(&trace),
+        [
+            "aten::mul",
+            "aten::sum",
+            "aten::ones_like",
+            "  aten::empty_like",
+            "  aten::fill_",
+            "autograd::engine::evaluate_function: SumBackward1",
+            "  SumBackward1",
+            "    aten::reshape",
+            "      aten::view",
+            "    aten::expand",
+            "      aten::as_strided",
+            "autograd::engine::evaluate_function: MulBackward0",
+            "  MulBackward0",
+            "    aten::mul",
+            "    aten::mul",
+            "  aten::add",
+            "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+            "  torch::autograd::AccumulateGrad",
+        ]
+    );
+    let phases: Vec<Phase> =
+        trace.events().filter(|event| event.name() == "aten::mul").map(|e| e.phase()).collect();
+    assert_eq!(phases, [Phase::Forward, Phase::Backward, Phase::Backward]);
+}
+
+#[test]
+fn a_linear_layer_nests_as_torch_s_does() {
+    let (layer, x) = (Linear::new(6, 4).unwrap(), Tensor::ones([2, 6], ()).unwrap());
+    let trace = profile(|| drop(layer.forward(&x).unwrap()));
+    let expected =
+        ["aten::linear", "  aten::t", "    aten::transpose", "      aten::as_strided", "  aten::addmm"];
+    assert_eq!(outline(&trace), expected);
+    let addmm = find(&trace, "aten::addmm");
+    assert_eq!(addmm.input_shapes().unwrap(), "[[4], [2, 6], [6, 4]]");
+    assert_eq!(addmm.flops(), 2 * 2 * 6 * 4);
+    let numbers: Vec<Option<u64>> =
+        trace.events().map(|event| event.sequence().map(|sequence| sequence.number)).collect();
+    let first = numbers[0].unwrap();
+    assert_eq!(numbers, [Some(first), Some(first), None, None, Some(first + 1)]);
+}
+
+#[test]
+fn backward_calls_are_linked_to_the_forward_calls_that_caused_them() {
+    let (model, x) = (model(Device::CPU), Tensor::ones([2, 6], ()).unwrap());
+    let classes = Tensor::new([0i64, 2]).unwrap();
+    let trace = profile(|| model.forward(&x).unwrap().cross_entropy(&classes).unwrap().backward().unwrap());
+    let links: Vec<(String, String)> = trace
+        .links()
+        .map(|(forward, backward)| (forward.name().to_owned(), backward.name().to_owned()))
+        .collect();
+    for expected in [
+        ("aten::nll_loss_forward", "NllLossBackward0"),
+        ("aten::_log_softmax", "LogSoftmaxBackward0"),
+        ("aten::addmm", "AddmmBackward0"),
+        ("aten::relu", "ReluBackward0"),
+        ("aten::t", "TBackward0"),
+    ] {
+        assert!(
+            links.iter().any(|(f, b)| (f.as_str(), b.as_str()) == expected),
+            "{expected:?} is not in {links:?}"
+        );
+    }
+}
+
+#[test]
+fn profiler_covers_optimizer_ops() {
+    let (model, x) = (model(Device::CPU), Tensor::ones([2, 6], ()).unwrap());
+    let options = SgdOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
+    let mut sgd = Sgd::new(model.parameters(), options).unwrap();
+    let trace = profile(|| {
+        sgd.zero_grad();
+        model.forward(&x).unwrap().sum().unwrap().backward().unwrap();
+        sgd.step().unwrap();
+    });
+    let step = find(&trace, "Optimizer.step#SGD.step");
+    assert!(step.is_user_annotation());
+    assert!(step.children().any(|event| event.name() == "aten::add_" && event.phase() == Phase::Optimizer));
+    assert_eq!(find(&trace, "aten::linear").phase(), Phase::Forward);
+    assert_eq!(find(&trace, "AddmmBackward0").phase(), Phase::Backward);
+    assert!(find(&trace, "Optimizer.zero_grad#SGD.zero_grad").is_user_annotation());
+}
+
+#[test]
+fn host_memory_is_reported_to_the_byte() {
+    let x = Tensor::new([1.0f32; 100]).unwrap();
+    let trace = profile(|| drop(x.add(&x).unwrap()));
+    let bytes: Vec<i64> = trace.memory_events().iter().map(|event| event.report.bytes).collect();
+    assert_eq!(bytes, [400, -400]);
+    assert_eq!(find(&trace, "aten::add").memory().unwrap().delta(), 400);
+}
+
+#[test]
+fn profiler_npu_event_device_type() {
+    let device = device("npu").unwrap();
+    let (model, x) = (model(device), Tensor::ones([2, 6], ()).unwrap());
+    let trace = profile(|| {
+        let x = x.to(device).unwrap();
+        model.forward(&x).unwrap().sum().unwrap().backward().unwrap();
+    });
+    let addmm = find(&trace, "aten::addmm");
+    assert_eq!(addmm.device_type(), "NPU");
+    assert!(addmm.device_time() > 0, "device time comes from kernels");
+    let kernels: Vec<_> = trace.device_events().filter(|event| event.call().is_some()).collect();
+    let of_addmm = kernels.iter().filter(|kernel| kernel.call().unwrap().name() == "aten::addmm").count();
+    assert_eq!(of_addmm, 2, "each call launched its kernel");
+    assert!(kernels.iter().all(|kernel| kernel.device_type() == "NPU"));
+    assert!(trace.devices().iter().any(|device| device.name.contains("simulat")), "{:?}", trace.devices());
+    let memory = addmm.memory().unwrap();
+    assert!(memory.delta() > 0);
+}
+
+#[test]
+fn sessions_that_overlap_are_each_complete() {
+    let x = Tensor::new([1.0f32]).unwrap();
+    let outer = profile(|| {
+        x.add(&x).unwrap();
+        let inner = profile(|| drop(x.mul(&x).unwrap()));
+        assert_eq!(outline(&inner), ["aten::mul"]);
+        x.neg().unwrap();
+    });
+    assert_eq!(outline(&outer), ["aten::add", "aten::mul", "aten::neg"]);
+}

@@ -1,0 +1,30 @@
+//! Training for real: a model learns, and two devices learn the same.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Trains as a user would; returns the loss of each step and the held-out accuracy in percent.
+fn train(device: &str) -> (Vec<f64>, f64) {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("losses-{device}"));
+    let output = Command::new(env!("CARGO_BIN_EXE_cresset"))
+        .args(["train", "mlp", "--device", device, "--losses", file.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let accuracy = text.split("held-out accuracy ").nth(1).unwrap().split(' ').next().unwrap();
+    let losses = std::fs::read_to_string(file).unwrap();
+    (losses.lines().map(|line| line.parse().unwrap()).collect(), accuracy.parse().unwrap())
+}
+
+#[test]
+fn digits_are_learned_alike_on_both_devices() {
+    let (on_cpu, accuracy_on_cpu) = train("cpu");
+    let (on_npu, accuracy_on_npu) = train("npu");
+    assert!(on_cpu.len() >= 50 && on_cpu.len() == on_npu.len());
+    for (step, (cpu, npu)) in on_cpu.iter().zip(&on_npu).take(50).enumerate() {
+        assert!((cpu - npu).abs() <= 1e-5 * cpu.abs(), "step {step}: {cpu} on cpu, {npu} on npu");
+    }
+    assert!(accuracy_on_cpu >= 96.0, "{accuracy_on_cpu} % on cpu");
+    assert!(accuracy_on_npu >= 96.0, "{accuracy_on_npu} % on npu");
+}
