@@ -8,6 +8,9 @@ pub(crate) fn run() -> Outcome {
     println!("cpu: {} {}, {threads} threads", std::env::consts::ARCH, std::env::consts::OS);
     cresset::device("npu")?;
     let info = cresset::npu::info()?;
-    println!("npu: {info}");
+    println!("npu:");
+    for line in info.to_string().lines() {
+        println!("  {line}");
+    }
     Ok(())
 }

@@ -133,8 +133,10 @@ impl<'a> Chrome<'a> {
         }
         for device in self.devices() {
             let label = format!("{} {}", names::device_type(device.key), device.index);
+            let properties = trace.devices.iter().find(|properties| properties.device == device);
+            let name = properties.map_or(label.clone(), |properties| format!("{label}: {}", properties.name));
             let pid = self.process_of(device);
-            self.process(pid, &about.process, &label, names::DEVICE_SORT + pid);
+            self.process(pid, &name, &label, names::DEVICE_SORT + pid);
         }
         let mut streams: Vec<_> = trace.work.iter().map(|work| (work.activity.device, work.stream)).collect();
         streams.dedup();
