@@ -25,6 +25,7 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     ("tanh", &[&[3]], |x| x[0].tanh()),
     ("sigmoid", &[&[3]], |x| x[0].sigmoid()),
     ("relu", &[&[2, 3]], |x| x[0].sub(0.9)?.relu()),
+    ("softplus", &[&[2, 3]], |x| x[0].softplus(2.0, 20.0)),
     ("sum", &[&[2, 3]], |x| x[0].sum()),
     ("sum over a dimension", &[&[2, 3, 2]], |x| x[0].sum_dims(&[1], false)),
     ("mean", &[&[2, 3]], |x| x[0].mean()),

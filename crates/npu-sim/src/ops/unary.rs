@@ -9,7 +9,7 @@ use cresset_kernels::functions::{
     Exp, FloatBinary, Log, Neg, NumberUnary, Reciprocal, Relu, Sigmoid, SigmoidBackward, Sqrt, Tanh,
     TanhBackward, ThresholdBackward, Unary,
 };
-use cresset_kernels::{DType, Scalar, elementwise};
+use cresset_kernels::{DType, Float, Scalar, elementwise};
 use std::ffi::CStr;
 
 pub(crate) fn neg(x: Tensor, out: Tensor) -> Planned {
@@ -42,6 +42,23 @@ pub(crate) fn tanh(x: Tensor, out: Tensor) -> Planned {
 
 pub(crate) fn sigmoid(x: Tensor, out: Tensor) -> Planned {
     analytic(c"Sigmoid", Sigmoid, x, out)
+}
+
+pub(crate) fn softplus(x: Tensor, beta: Scalar, threshold: Scalar, out: Tensor) -> Planned {
+    analytic(c"SoftplusV2", Softplus { beta: beta.as_f64(), threshold: threshold.as_f64() }, x, out)
+}
+
+#[derive(Clone, Copy)]
+struct Softplus {
+    beta: f64,
+    threshold: f64,
+}
+
+impl Unary for Softplus {
+    fn apply<T: Float>(self, x: T) -> T {
+        let (beta, threshold) = (T::narrow(self.beta), T::narrow(self.threshold));
+        if x * beta > threshold { x } else { (x * beta).exp().ln_1p() / beta }
+    }
 }
 
 pub(crate) fn threshold_backward(grad: Tensor, x: Tensor, threshold: Scalar, out: Tensor) -> Planned {

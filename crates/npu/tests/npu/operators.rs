@@ -51,6 +51,7 @@ fn functions_of_one_operand() {
         ("tanh", |x| x.tanh()),
         ("sigmoid", |x| x.sigmoid()),
         ("relu", |x| x.relu()),
+        ("softplus", |x| x.softplus(2.0, 1.0)),
         ("sum", |x| x.sum()),
         ("mean", |x| x.mean()),
         ("max", |x| x.max()),

@@ -4,7 +4,7 @@ use crate::autograd::Saves;
 use crate::op::{Operand, kernel_table};
 use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads};
 use cresset_dispatch::observe::Argument;
-use cresset_kernels::{elementwise, functions};
+use cresset_kernels::{Float, elementwise, functions};
 
 /// The larger of each element and 0.
 #[derive(Clone, Debug)]
@@ -173,10 +173,69 @@ impl Kernel for SigmoidBackward {
     }
 }
 
+/// `log(1 + e^(beta x)) / beta`, or `x` itself where `beta x` exceeds the threshold.
+#[derive(Clone, Copy, Debug)]
+pub struct Softplus {
+    /// How sharp the bend is.
+    pub beta: f64,
+    /// Where the difference to `x` is not worth computing.
+    pub threshold: f64,
+}
+
+impl Op for Softplus {
+    const NAME: &'static str = "aten::softplus";
+    const BACKWARD: &'static str = "SoftplusBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
+        self.launch(inputs)
+    }
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().mul(&ctx.saved(0).mul(self.beta)?.sigmoid()?)?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Float(self.beta));
+        visit(Argument::Float(self.threshold));
+    }
+}
+
+impl Kernel for Softplus {
+    kernel_table!(Softplus);
+
+    fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+        if !x.dtype().is_float() {
+            let text = format_args!("expects floats, not {}; convert with to_dtype() first", x.dtype());
+            return Err(Error::new(Cause::DType, Self::NAME, text));
+        }
+        Ok(Spec::like(x))
+    }
+
+    fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+        cpu::map(x, out.dtype(), out, |x, out| elementwise::unary(*self, x, out))
+    }
+}
+
+impl functions::Unary for Softplus {
+    fn apply<T: Float>(self, x: T) -> T {
+        let (beta, threshold) = (T::narrow(self.beta), T::narrow(self.threshold));
+        if x * beta > threshold { x } else { (x * beta).exp().ln_1p() / beta }
+    }
+}
+
 impl Tensor {
     /// The larger of each element and 0.
     pub fn relu(&self) -> Result<Tensor> {
         Relu.call([self])
+    }
+
+    /// `log(1 + e^(beta x)) / beta`, or `x` itself where `beta x` exceeds the threshold.
+    pub fn softplus(&self, beta: f64, threshold: f64) -> Result<Tensor> {
+        Softplus { beta, threshold }.call([self])
     }
 
     pub(super) fn tanh_backward(&self, y: &Tensor) -> Result<Tensor> {
