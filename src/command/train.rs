@@ -47,9 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         return Err("train: expects at least one epoch and one sample per step".into());
     }
     let device = device(&arguments.device)?;
-    if let Some(directory) = &arguments.profile {
-        prepare(directory)?;
-    }
+    prepare(arguments)?;
     cresset::manual_seed(arguments.seed);
     let (training, held_out) = split(&data::digits()?)?;
     let model = Sequential::new()
@@ -73,19 +71,34 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     );
     if let Some(file) = &arguments.losses {
         let lines: String = losses.iter().map(|loss| format!("{loss:?}\n")).collect();
-        std::fs::write(file, lines).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        std::fs::write(file, lines).map_err(|error| cannot_write(file, error))?;
     }
     Ok(())
 }
 
-/// Makes sure that the directory exists and can be written, before hours are spent.
-fn prepare(directory: &Path) -> Outcome {
-    let failed = |error: std::io::Error| format!("cannot write to {}: {error}", directory.display());
-    std::fs::create_dir_all(directory).map_err(failed)?;
-    let probe = directory.join(".cresset-probe");
-    std::fs::write(&probe, b"").map_err(failed)?;
-    std::fs::remove_file(&probe).map_err(failed)?;
+/// Makes sure that all results can be written, before time is spent on them.
+fn prepare(arguments: &Arguments) -> Outcome {
+    if let Some(directory) = &arguments.profile {
+        std::fs::create_dir_all(directory).map_err(|error| cannot_write(directory, error))?;
+        probe(directory)?;
+    }
+    match arguments.losses.as_deref().and_then(Path::parent) {
+        Some(directory) if directory.as_os_str().is_empty() => probe(Path::new(".")),
+        Some(directory) => probe(directory),
+        None => Ok(()),
+    }
+}
+
+/// Writes a file into `directory` and takes it away again.
+fn probe(directory: &Path) -> Outcome {
+    let file = directory.join(".cresset-probe");
+    std::fs::write(&file, b"").map_err(|error| cannot_write(directory, error))?;
+    std::fs::remove_file(&file).map_err(|error| cannot_write(directory, error))?;
     Ok(())
+}
+
+fn cannot_write(path: &Path, error: std::io::Error) -> String {
+    format!("cannot write to {}: {error}", path.display())
 }
 
 /// Four fifths to train with and one to judge by, in random order.

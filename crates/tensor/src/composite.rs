@@ -1,7 +1,7 @@
 //! Operators made of other operators: a span around them, so that a trace nests.
 
+use crate::Device;
 use crate::op::{Inputs, sequence_here};
-use crate::{Device, Tensor};
 use cresset_dispatch::observe::{self, Argument, Call, Name, Sequence, Span};
 
 /// Tells observers that the operator `name` is at work until the guard drops.
@@ -29,9 +29,7 @@ impl<I: Inputs, F: Fn(&mut dyn FnMut(Argument<'_>))> Call for Composite<I, F> {
     }
 
     fn device(&self) -> Option<Device> {
-        let mut device = None;
-        self.inputs.each(|tensor| device = device.or(tensor.tensor().map(Tensor::device)));
-        device
+        self.inputs.device()
     }
 
     fn arguments(&self, visit: &mut dyn FnMut(Argument<'_>)) {

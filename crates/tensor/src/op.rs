@@ -314,6 +314,13 @@ pub trait Inputs: Copy {
     /// Visits every argument in order.
     fn each(self, visit: impl FnMut(Given<'_>));
 
+    /// Where the first tensor is; `None` if there is none.
+    fn device(self) -> Option<Device> {
+        let mut device = None;
+        self.each(|given| device = device.or(given.tensor().map(Tensor::device)));
+        device
+    }
+
     /// The keys of all the tensors together.
     #[inline]
     fn keys(self) -> KeySet {
@@ -444,9 +451,7 @@ impl<O: Op> Call for InFlight<'_, '_, O> {
     }
 
     fn device(&self) -> Option<Device> {
-        let mut device = None;
-        self.inputs.each(|tensor| device = device.or(tensor.tensor().map(Tensor::device)));
-        device
+        self.inputs.device()
     }
 
     fn arguments(&self, visit: &mut dyn FnMut(Argument<'_>)) {

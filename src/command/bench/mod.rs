@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         return Ok(workloads::first()?);
     }
     workloads::run_all(&mut harness)?;
-    if harness.measured == 0 {
+    if harness.measured == 0 && arguments.filter.is_some() {
         return Err(
             "bench: no workload has such a name; run `cresset bench` without a filter to see all".into()
         );
