@@ -15,10 +15,21 @@ pub struct Layout {
     shape: Dims,
     strides: Dims,
     offset: usize,
+    /// What every look at the elements asks for, worked out once.
     len: usize,
+    end: usize,
+    contiguous: bool,
 }
 
 impl Layout {
+    /// `None` if the furthest element is beyond counting.
+    fn new(shape: Dims, strides: Dims, offset: usize) -> Option<Layout> {
+        let len = count(&shape)?;
+        let end = if len == 0 { 0 } else { end(&shape, &strides, offset)? };
+        let contiguous = len == 0 || is_row_major(&shape, &strides);
+        Some(Layout { shape, strides, offset, len, end, contiguous })
+    }
+
     /// Row-major elements from the start of a buffer; `None` if there are too many to count.
     #[inline]
     pub fn contiguous(shape: &[usize]) -> Option<Layout> {
@@ -29,7 +40,7 @@ impl Layout {
             step = step.checked_mul(size.max(1))?;
         }
         let len = if shape.contains(&0) { 0 } else { step };
-        Some(Layout { shape: Dims::from_slice(shape), strides, offset: 0, len })
+        Some(Layout { shape: Dims::from_slice(shape), strides, offset: 0, len, end: len, contiguous: true })
     }
 
     /// Any elements at all; `None` if `shape` and `strides` differ in length or the
@@ -38,12 +49,7 @@ impl Layout {
         if shape.len() != strides.len() {
             return None;
         }
-        let len = shape.iter().try_fold(1usize, |len, &size| len.checked_mul(size));
-        let len = if shape.contains(&0) { 0 } else { len? };
-        let layout =
-            Layout { shape: Dims::from_slice(shape), strides: Dims::from_slice(strides), offset, len };
-        layout.checked_end()?;
-        Some(layout)
+        Layout::new(Dims::from_slice(shape), Dims::from_slice(strides), offset)
     }
 
     /// Size of each dimension.
@@ -85,38 +91,13 @@ impl Layout {
     /// One more than the furthest element: what a buffer must hold.
     #[inline]
     pub fn end(&self) -> usize {
-        if self.len == 0 {
-            return 0;
-        }
-        let reach: usize =
-            self.shape.iter().zip(&self.strides).map(|(size, stride)| (size - 1) * stride).sum();
-        self.offset + reach + 1
-    }
-
-    fn checked_end(&self) -> Option<usize> {
-        if self.len == 0 {
-            return Some(0);
-        }
-        let steps = self.shape.iter().zip(&self.strides);
-        let furthest = steps
-            .into_iter()
-            .try_fold(self.offset, |at, (size, stride)| at.checked_add((size - 1).checked_mul(*stride)?));
-        furthest?.checked_add(1)
+        self.end
     }
 
     /// Whether elements lie one after the other in row-major order.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        let mut step = 1;
-        for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
-            if size != 1 {
-                if stride != step {
-                    return self.len == 0;
-                }
-                step *= size;
-            }
-        }
-        true
+        self.contiguous
     }
 
     /// Whether two indices may lead to the same element, as in an expanded view.
@@ -150,27 +131,24 @@ impl Layout {
                 _ => return None,
             }
         }
-        let len = shape.iter().try_fold(1usize, |len, &size| len.checked_mul(size));
-        let len = if shape.contains(&0) { 0 } else { len? };
-        Some(Layout { shape: Dims::from_slice(shape), strides, offset: self.offset, len })
+        Layout::new(Dims::from_slice(shape), strides, self.offset)
     }
 
     /// Dimensions `a` and `b` exchanged.
     pub fn transpose(&self, a: usize, b: usize) -> Layout {
-        let mut layout = self.clone();
-        layout.shape.swap(a, b);
-        layout.strides.swap(a, b);
-        layout
+        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        shape.swap(a, b);
+        strides.swap(a, b);
+        Layout::new(shape, strides, self.offset).expect("the same elements can be counted")
     }
 
     /// `size` indices of dimension `dim` from `start` on.
     pub fn narrow(&self, dim: usize, start: usize, size: usize) -> Layout {
         assert!(start + size <= self.shape[dim], "narrow: {start} + {size} is beyond {}", self.shape[dim]);
-        let mut layout = self.clone();
-        layout.offset += start * self.strides[dim];
-        layout.shape[dim] = size;
-        layout.len = layout.shape.iter().product();
-        layout
+        let mut shape = self.shape.clone();
+        shape[dim] = size;
+        let offset = self.offset + start * self.strides[dim];
+        Layout::new(shape, self.strides.clone(), offset).expect("some of the elements can be counted")
     }
 
     /// The same elements in the same order under another shape, without moving any;
@@ -181,7 +159,7 @@ impl Layout {
             return None;
         }
         if self.len == 0 {
-            return Some(Layout { offset: self.offset, ..wanted });
+            return Layout::new(wanted.shape, wanted.strides, self.offset);
         }
         let mut strides = Dims::from_elem(1, shape.len());
         let mut blocks = self.blocks().into_iter().rev();
@@ -197,7 +175,7 @@ impl Layout {
             left /= size;
             stride *= size;
         }
-        Some(Layout { shape: wanted.shape, strides, offset: self.offset, len: self.len })
+        Layout::new(wanted.shape, strides, self.offset)
     }
 
     /// Runs of dimensions that behave like one: their sizes multiplied, and the stride
@@ -212,6 +190,31 @@ impl Layout {
         }
         blocks
     }
+}
+
+/// How many elements a shape has; `None` if too many to count.
+fn count(shape: &[usize]) -> Option<usize> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size))
+}
+
+/// One more than the furthest element of a shape without zeros; `None` if beyond counting.
+fn end(shape: &[usize], strides: &[usize], offset: usize) -> Option<usize> {
+    let mut steps = shape.iter().zip(strides);
+    let furthest =
+        steps.try_fold(offset, |at, (size, stride)| at.checked_add((size - 1).checked_mul(*stride)?));
+    furthest?.checked_add(1)
+}
+
+fn is_row_major(shape: &[usize], strides: &[usize]) -> bool {
+    let mut step = 1;
+    shape.iter().zip(strides).rev().filter(|&(&size, _)| size != 1).all(|(&size, &stride)| {
+        let follows = stride == step;
+        step *= size;
+        follows
+    })
 }
 
 impl fmt::Debug for Layout {

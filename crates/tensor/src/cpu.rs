@@ -166,6 +166,15 @@ pub(crate) fn map2(
     out: &Tensor,
     run: impl FnOnce(View<'_>, View<'_>, ViewMut<'_>),
 ) -> Result<()> {
+    if let (Operand::Tensor(a), Operand::Tensor(b)) = (a, b)
+        && (a.dtype(), b.dtype()) == (dtype, dtype)
+        && (a.shape(), b.shape()) == (out.shape(), out.shape())
+    {
+        // Nothing to convert or to repeat: the common case, and where small tensors notice.
+        let (reading_a, reading_b, mut writing) = (a.read(), b.read(), out.write());
+        run(a.elements(&reading_a), b.elements(&reading_b), out.elements_mut(&mut writing));
+        return Ok(());
+    }
     let (a, b) = (Source::new(a, dtype)?, Source::new(b, dtype)?);
     let (reading_a, reading_b) = (a.buffer().map(Buffer::read), b.buffer().map(Buffer::read));
     let (layout_a, layout_b) = (spread(a.layout(), out.shape()), spread(b.layout(), out.shape()));

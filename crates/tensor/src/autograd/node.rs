@@ -100,23 +100,23 @@ impl Node {
 /// owner is this one are taken apart in a loop.
 impl Drop for Node {
     fn drop(&mut self) {
-        let mut doomed: Vec<Edge> = Vec::new();
-        self.give_edges(&mut doomed);
-        while let Some(edge) = doomed.pop() {
-            if let Some(mut node) = Arc::into_inner(edge.node) {
-                node.give_edges(&mut doomed);
-            }
+        let mut orphans: Vec<Node> = Vec::new();
+        self.leave(&mut orphans);
+        while let Some(mut node) = orphans.pop() {
+            node.leave(&mut orphans);
         }
     }
 }
 
 impl Node {
-    fn give_edges(&mut self, to: &mut Vec<Edge>) {
-        to.extend(self.edges.drain(..).flatten());
+    /// Lets go of all nodes that this one points to; those with no other owner go to `orphans`.
+    fn leave(&mut self, orphans: &mut Vec<Node>) {
+        let mut leave = |edge: Edge| orphans.extend(Arc::into_inner(edge.node));
+        self.edges.drain(..).flatten().for_each(&mut leave);
         if let Function::Derive { saved, .. } = &mut self.function
             && let Some(saved) = saved.get_mut().take()
         {
-            to.extend(saved.into_iter().filter_map(Kept::into_edge));
+            saved.into_iter().filter_map(Kept::into_edge).for_each(&mut leave);
         }
     }
 }
