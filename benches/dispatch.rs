@@ -6,7 +6,7 @@
 use cresset::dispatch::observe::{self, Call, Kind, Name};
 use cresset::prelude::*;
 use cresset::tensor::ops::Add;
-use cresset::tensor::{Op, Operand, Result, Scalar};
+use cresset::tensor::{Forward, Op, Operand, Result, Scalar};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -18,7 +18,9 @@ impl Op for Identity {
     const NAME: &'static str = "bench::identity";
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
+}
 
+impl Forward for Identity {
     #[inline(never)]
     fn forward(&self, [x, _]: [&Tensor; 2]) -> Result<Tensor> {
         Ok(x.clone())

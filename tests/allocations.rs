@@ -1,7 +1,7 @@
 //! What a call allocates: its output, and nothing else on the way there.
 
 use cresset::dispatch::observe::{self, Call, Name};
-use cresset::tensor::{Op, Result, Tensor};
+use cresset::tensor::{Forward, Op, Result, Tensor};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -43,7 +43,9 @@ impl Op for Identity {
     const NAME: &'static str = "test::identity";
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
+}
 
+impl Forward for Identity {
     fn forward(&self, [x, _]: [&Tensor; 2]) -> Result<Tensor> {
         Ok(x.clone())
     }

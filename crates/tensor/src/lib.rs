@@ -30,7 +30,7 @@ pub use create::{Nested, Options};
 pub use cresset_dispatch::{Device, Key};
 pub use cresset_kernels::{DType, Element, Layout, Scalar, bf16, f16};
 pub use error::{Cause, Error, Result};
-pub use op::{Inputs, Kernel, Op, Operand, Output, Spec};
+pub use op::{Forward, Inputs, Kernel, Op, Operand, Output, Spec};
 pub use random::manual_seed;
 pub use storage::{DeviceMemory, Memory, Storage};
 pub use tensor::Tensor;

@@ -6,7 +6,7 @@
 //! 1. observers are told: one load and a branch when nobody watches;
 //! 2. the keys of all tensors are joined, and this thread's exclusions removed;
 //! 3. if autograd is among them, [`autograd::record`] makes a node, and the call goes on below;
-//! 4. [`Op::forward`] computes: operators with a [`Kernel`] infer shapes, allocate the output and
+//! 4. [`Forward::forward`] computes: operators with a [`Kernel`] infer shapes, allocate the output and
 //!    run the kernel of its device; views and compositions call other operators.
 
 use crate::autograd::{self, Backward, Grads, Saves};
@@ -30,9 +30,6 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     /// The tensors it gives.
     type Output: Output;
 
-    /// Computes the output, below autograd.
-    fn forward(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output>;
-
     /// Gradients of the inputs, given the gradients of the outputs. Written with tensor
     /// operators, so that it runs on every device and can be differentiated itself.
     fn backward(&self, _ctx: &Backward<'_>) -> Result<Grads> {
@@ -51,7 +48,10 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
 
     /// Calls the operator.
     #[inline]
-    fn call(self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
+    fn call(self, inputs: Self::Inputs<'_>) -> Result<Self::Output>
+    where
+        Self: Forward,
+    {
         let _span = observe::span(&InFlight { op: &self, inputs, name: Self::NAME });
         let keys = inputs.keys().here();
         if keys.contains(Key::AUTOGRAD) && !Self::BACKWARD.is_empty() {
@@ -59,6 +59,20 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
         } else {
             self.forward(inputs)
         }
+    }
+}
+
+/// How an operator computes, below autograd. Those with a [`Kernel`] run it; views and
+/// compositions say it themselves, in terms of other operators.
+pub trait Forward: Op {
+    /// Computes the output.
+    fn forward(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output>;
+}
+
+impl<K: Kernel> Forward for K {
+    #[inline]
+    fn forward(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
+        self.launch(inputs)
     }
 }
 
@@ -98,6 +112,9 @@ pub trait Kernel: Op {
     /// Kernels plugged in by devices. Written by [`kernel_table!`].
     fn table() -> &'static Table<KernelFn<Self>>;
 
+    /// Counts the changes that a kernel made to its inputs, if it makes any.
+    fn changed(&self, _inputs: Self::Inputs<'_>) {}
+
     /// Allocates the output and fills it.
     #[inline]
     fn launch(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
@@ -109,6 +126,7 @@ pub trait Kernel: Op {
             Key::META => {}
             key => device_kernel(Self::table(), Self::NAME, key)?(self, inputs, &output).map_err(told)?,
         }
+        self.changed(inputs);
         Ok(output)
     }
 }

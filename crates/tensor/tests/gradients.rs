@@ -43,6 +43,7 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     ("expand", &[&[3]], |x| x[0].expand([2, 3])),
     ("as_strided", &[&[7]], |x| x[0].as_strided(&[2, 3], &[1, 2], 1)),
     ("as_strided with overlap", &[&[2, 3]], |x| x[0].as_strided(&[4, 2], &[1, 2], 0)),
+    ("as_strided of repeated elements", &[&[3]], |x| x[0].expand([2, 3])?.as_strided(&[2, 2], &[1, 1], 0)),
     ("contiguous", &[&[2, 3]], |x| x[0].t()?.contiguous()),
     ("log_softmax", &[&[2, 3]], |x| x[0].log_softmax(1)),
     ("log_softmax over the first dimension", &[&[2, 3]], |x| x[0].log_softmax(0)),

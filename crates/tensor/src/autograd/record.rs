@@ -6,7 +6,7 @@
 use super::no_grad;
 use super::node::{Backward, Derivative, Edge, Function, Grads, Node, Saves, take_sequence};
 use super::saved::{Kept, Saved};
-use crate::op::{Given, InPlace, Inputs, Op, Output};
+use crate::op::{Forward, Given, InPlace, Inputs, Output};
 use crate::{Cause, Error, Result, Tensor};
 use cresset_dispatch::thread;
 use parking_lot::Mutex;
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Calls the operator below autograd, then attaches the recipe for its gradient.
-pub(crate) fn record<O: Op>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
+pub(crate) fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
     let mut recording = Recording::new(O::BACKWARD, O::SAVES);
     inputs.each(|given| recording.input(given));
     recording.check(O::NAME)?;

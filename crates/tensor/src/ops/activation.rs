@@ -17,10 +17,6 @@ impl Op for Relu {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
-    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let threshold = Scalar::Int(0);
         grads!(ctx; ThresholdBackward { threshold }.call([ctx.grad(), ctx.saved(0)])?)
@@ -59,10 +55,6 @@ impl Op for ThresholdBackward {
     const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; self.clone().call([ctx.grad(), ctx.saved(1)])?, ctx.saved(1).zeros_like()?)
@@ -116,10 +108,6 @@ impl Op for TanhBackward {
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
-    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (grad, y) = (ctx.saved(0), ctx.saved(1));
         grads!(ctx; ctx.grad().tanh_backward(y)?, ctx.grad().mul(&grad.mul(y)?.mul(-2.0)?)?)
@@ -148,10 +136,6 @@ impl Op for SigmoidBackward {
     const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (grad, y) = (ctx.saved(0), ctx.saved(1));
@@ -188,10 +172,6 @@ impl Op for Softplus {
     const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; ctx.grad().mul(&ctx.saved(0).mul(self.beta)?.sigmoid()?)?)

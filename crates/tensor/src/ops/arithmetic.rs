@@ -81,10 +81,6 @@ impl Op for Add {
     type Inputs<'a> = Pair<'a>;
     type Output = Tensor;
 
-    fn forward(&self, inputs: Pair<'_>) -> Result<Tensor> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; ctx.grad().clone(), scaled(ctx.grad(), self.alpha)?)
     }
@@ -127,10 +123,6 @@ impl Op for Sub {
     type Inputs<'a> = Pair<'a>;
     type Output = Tensor;
 
-    fn forward(&self, inputs: Pair<'_>) -> Result<Tensor> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; ctx.grad().clone(), scaled(&ctx.grad().neg()?, self.alpha)?)
     }
@@ -158,10 +150,6 @@ impl Op for Rsub {
     const BACKWARD: &'static str = "RsubBackward1";
     type Inputs<'a> = Pair<'a>;
     type Output = Tensor;
-
-    fn forward(&self, inputs: Pair<'_>) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; scaled(&ctx.grad().neg()?, self.alpha)?, ctx.grad().clone())
@@ -191,10 +179,6 @@ impl Op for Mul {
     const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = Pair<'a>;
     type Output = Tensor;
-
-    fn forward(&self, inputs: Pair<'_>) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; ctx.grad().mul(ctx.operand(1))?, ctx.grad().mul(ctx.saved(0))?)
@@ -235,10 +219,6 @@ impl Op for Div {
     type Inputs<'a> = Pair<'a>;
     type Output = Tensor;
 
-    fn forward(&self, inputs: Pair<'_>) -> Result<Tensor> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let b = ctx.operand(1);
         grads!(ctx; ctx.grad().div(b)?, ctx.grad().neg()?.mul(&ctx.saved(0).div(b)?.div(b)?)?)
@@ -265,10 +245,6 @@ impl Op for PowScalar {
     const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = Pair<'a>;
     type Output = Tensor;
-
-    fn forward(&self, inputs: Pair<'_>) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let Operand::Scalar(exponent) = ctx.operand(1) else {
@@ -301,10 +277,6 @@ impl Op for PowTensor {
     const SAVES: Saves = Saves::Both;
     type Inputs<'a> = Pair<'a>;
     type Output = Tensor;
-
-    fn forward(&self, inputs: Pair<'_>) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (a, b, out) = (ctx.saved(0), ctx.saved(1), ctx.saved(2));

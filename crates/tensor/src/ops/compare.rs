@@ -16,10 +16,6 @@ impl Op for Equal {
     const NAME: &'static str = "aten::eq";
     type Inputs<'a> = (&'a Tensor, Operand<'a>);
     type Output = Tensor;
-
-    fn forward(&self, inputs: Self::Inputs<'_>) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 }
 
 impl Kernel for Equal {
@@ -48,10 +44,6 @@ impl Op for Where {
     const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = [&'a Tensor; 3];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 3]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (condition, zeros) = (ctx.saved(2), ctx.grad().zeros_like()?);

@@ -3,7 +3,8 @@
 use super::scalar_argument;
 use crate::op::{InPlace, Operand, kernel_table};
 use crate::{
-    Backward, Cause, DType, Device, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads,
+    Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu,
+    grads,
 };
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::elementwise;
@@ -20,10 +21,6 @@ impl Op for Fill {
     const BACKWARD: &'static str = "FillBackward0";
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; ctx.grad().zeros_like()?)
@@ -66,10 +63,6 @@ impl Op for Zero {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
-    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; ctx.grad().zeros_like()?)
     }
@@ -105,10 +98,6 @@ impl Op for Copy {
     const BACKWARD: &'static str = "CopyBackwards";
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; ctx.grad().zeros_like()?, ctx.grad().clone())
@@ -156,14 +145,16 @@ impl Op for Duplicate {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().clone())
+    }
+}
+
+impl Forward for Duplicate {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let out = x.empty_like()?;
         out.copy_(x)?;
         Ok(out)
-    }
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().clone())
     }
 }
 
@@ -175,7 +166,9 @@ impl Op for Detach {
     const NAME: &'static str = "aten::detach";
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
+}
 
+impl Forward for Detach {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         Ok(x.alias())
     }
@@ -198,6 +191,12 @@ impl Op for ToCopy {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().to(self.from)?)
+    }
+}
+
+impl Forward for ToCopy {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         if self.device == self.from {
             let out = Tensor::empty(x.shape(), (self.dtype, self.device))?;
@@ -217,10 +216,6 @@ impl Op for ToCopy {
         }
         let host = if self.from.is_cpu() { x } else { x.download()? };
         if self.device.is_cpu() { Ok(host) } else { host.upload(self.device) }
-    }
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().to(self.from)?)
     }
 }
 

@@ -33,10 +33,6 @@ impl Op for IndexSelect {
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
-    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let zeros = Tensor::zeros(&self.from, (ctx.grad().dtype(), ctx.grad().device()))?;
         grads!(ctx; zeros.index_add(self.dim as isize, ctx.saved(1), ctx.grad())?)
@@ -91,10 +87,6 @@ impl Op for IndexAdd {
     /// The tensor, what is added, and the index.
     type Inputs<'a> = [&'a Tensor; 3];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 3]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; ctx.grad().clone(), ctx.grad().index_select(self.dim as isize, ctx.saved(2))?)
@@ -157,10 +149,6 @@ impl Op for Embedding {
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
-    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let gradient = EmbeddingDenseBackward { padding: self.padding, rows: self.rows };
         grads!(ctx; gradient.call([ctx.grad(), ctx.saved(1)])?)
@@ -216,10 +204,6 @@ impl Op for EmbeddingDenseBackward {
     /// The gradient, and the indices.
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let indices = ctx.saved(1);

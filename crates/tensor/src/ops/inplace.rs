@@ -43,10 +43,6 @@ macro_rules! ternary {
             type Inputs<'a> = [&'a Tensor; 3];
             type Output = Tensor;
 
-            fn forward(&self, inputs: [&Tensor; 3]) -> Result<Tensor> {
-                self.launch(inputs)
-            }
-
             fn backward(&self, $ctx: &Backward<'_>) -> Result<Grads> {
                 let $value = self.value;
                 $derivative
@@ -119,10 +115,6 @@ impl Op for Lerp {
     const BACKWARD: &'static str = "LerpBackward0";
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let weight = self.weight.as_f64();

@@ -30,10 +30,6 @@ impl Op for NllLoss {
     type Inputs<'a> = Samples<'a>;
     type Output = [Tensor; 2];
 
-    fn forward(&self, inputs: Samples<'_>) -> Result<[Tensor; 2]> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (x, target, weight, total) = (ctx.saved(0), ctx.saved(1), ctx.optional(2), ctx.saved(4));
         let gradient = NllLossBackward { reduction: self.reduction, ignore_index: self.ignore_index };
@@ -150,10 +146,6 @@ impl Op for NllLossBackward {
     /// The gradient, log-probabilities, classes and total weight, and a weight per class.
     type Inputs<'a> = ([&'a Tensor; 4], Option<&'a Tensor>);
     type Output = Tensor;
-
-    fn forward(&self, inputs: Self::Inputs<'_>) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     /// The gradient is linear in `grad`: what comes back is the same weighted sum again.
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {

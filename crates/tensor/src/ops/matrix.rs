@@ -77,10 +77,6 @@ impl Op for Mm {
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
-    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (a, b) = (ctx.saved(0), ctx.saved(1));
         grads!(ctx; left_gradient(ctx.grad(), a, b)?, right_gradient(ctx.grad(), a, b)?)
@@ -117,10 +113,6 @@ impl Op for Addmm {
     const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = [&'a Tensor; 3];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 3]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (a, b) = (ctx.saved(1), ctx.saved(2));
@@ -177,10 +169,6 @@ impl Op for Bmm {
     const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (a, b) = (ctx.saved(0), ctx.saved(1));

@@ -28,18 +28,16 @@ impl Op for FusedAdam {
     const NAME: &'static str = "aten::_fused_adam_";
     type Inputs<'a> = &'a [&'a Tensor];
     type Output = ();
-
-    fn forward(&self, inputs: &[&Tensor]) -> Result<()> {
-        self.launch(inputs)?;
-        for [param, _, first, second] in FusedAdam::groups(inputs) {
-            [param, first, second].iter().for_each(|tensor| tensor.storage().changed(Self::NAME));
-        }
-        Ok(())
-    }
 }
 
 impl Kernel for FusedAdam {
     kernel_table!(FusedAdam);
+
+    fn changed(&self, inputs: &[&Tensor]) {
+        for [param, _, first, second] in FusedAdam::groups(inputs) {
+            [param, first, second].iter().for_each(|tensor| tensor.storage().changed(Self::NAME));
+        }
+    }
 
     fn infer(&self, inputs: &[&Tensor]) -> Result<()> {
         if !inputs.len().is_multiple_of(4) {

@@ -78,10 +78,6 @@ impl Op for Sum {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
-    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; spread(ctx.grad(), &self.from, &self.dims)?)
     }
@@ -109,10 +105,6 @@ impl Op for Mean {
     const BACKWARD: &'static str = "MeanBackward1";
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let count: usize = self.dims.iter().map(|&dim| self.from[dim]).product();
@@ -150,10 +142,6 @@ impl Op for Max {
     const SAVES: Saves = Saves::Both;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     /// Elements that are all largest share the gradient.
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
@@ -197,10 +185,6 @@ impl Op for MaxDim {
     const SAVES: Saves = Saves::Outputs;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = [Tensor; 2];
-
-    fn forward(&self, inputs: [&Tensor; 1]) -> Result<[Tensor; 2]> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (grad, indices) = (ctx.grad(), ctx.saved(1));
@@ -258,10 +242,6 @@ impl Op for Argmax {
     const NAME: &'static str = "aten::argmax";
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));

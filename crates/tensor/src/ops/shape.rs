@@ -3,7 +3,7 @@
 //! All views are [`AsStrided`] in the end, so none needs a kernel on any device.
 
 use super::sizes;
-use crate::{Backward, Cause, Device, Error, Grads, Layout, Op, Result, Tensor, composite, grads};
+use crate::{Backward, Cause, Device, Error, Forward, Grads, Layout, Op, Result, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -22,25 +22,20 @@ impl Op for AsStrided {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
-    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let held = x.storage().len() / x.dtype().size();
-        if self.layout.end() > held {
-            let text = format_args!("{:?} reaches beyond a storage of {held} elements", self.layout);
-            return Err(Error::new(Cause::Index, Self::NAME, text));
-        }
-        Ok(Tensor::from_parts(x.storage().clone(), self.layout.clone(), x.dtype(), true))
-    }
-
     /// Puts each gradient where its element lies in the storage, then looks at the storage
     /// as the input did.
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let grad = ctx.grad();
         let end = self.layout.end().max(self.from.end());
-        let storage = Tensor::zeros([end], (grad.dtype(), grad.device()))?;
-        let storage =
-            storage.index_add(0, &places(&self.layout, grad.device())?, &grad.reshape([grad.numel()])?)?;
-        let back = storage.index_select(0, &places(&self.from, grad.device())?)?;
-        grads!(ctx; back.reshape(self.from.shape())?)
+        let zeros = Tensor::zeros([end], (grad.dtype(), grad.device()))?;
+        let (seen, held) = (places(&self.layout, grad.device())?, places(&self.from, grad.device())?);
+        let mut storage = zeros.index_add(0, &seen, &grad.reshape([grad.numel()])?)?;
+        if self.from.may_overlap() {
+            // Elements that the input held several times share what came back to them.
+            let ones = Tensor::ones([held.numel()], (grad.dtype(), grad.device()))?;
+            storage = storage.div(&zeros.index_add(0, &held, &ones)?)?;
+        }
+        grads!(ctx; storage.index_select(0, &held)?.reshape(self.from.shape())?)
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
@@ -51,6 +46,17 @@ impl Op for AsStrided {
             0 => Argument::None,
             offset => Argument::Int(offset as i64),
         });
+    }
+}
+
+impl Forward for AsStrided {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let held = x.storage().len() / x.dtype().size();
+        if self.layout.end() > held {
+            let text = format_args!("{:?} reaches beyond a storage of {held} elements", self.layout);
+            return Err(Error::new(Cause::Index, Self::NAME, text));
+        }
+        Ok(Tensor::from_parts(x.storage().clone(), self.layout.clone(), x.dtype(), true))
     }
 }
 
@@ -78,13 +84,6 @@ impl Op for Transpose {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
-    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        if x.dim() == 0 {
-            return Ok(x.alias());
-        }
-        x.as_layout(x.layout().transpose(self.a, self.b))
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; self.clone().call([ctx.grad()])?)
     }
@@ -93,6 +92,15 @@ impl Op for Transpose {
         visit(Argument::Tensor(x.argument()));
         visit(Argument::Int(self.a as i64));
         visit(Argument::Int(self.b as i64));
+    }
+}
+
+impl Forward for Transpose {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        if x.dim() == 0 {
+            return Ok(x.alias());
+        }
+        x.as_layout(x.layout().transpose(self.a, self.b))
     }
 }
 
@@ -106,6 +114,12 @@ impl Op for T {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().t()?)
+    }
+}
+
+impl Forward for T {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         match x.dim() {
             0 | 1 => Transpose { a: 0, b: 0 }.call([x]),
@@ -115,10 +129,6 @@ impl Op for T {
                 Err(Error::new(Cause::Shape, Self::NAME, text))
             }
         }
-    }
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().t()?)
     }
 }
 
@@ -137,6 +147,17 @@ impl Op for View {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().reshape(&self.from)?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Ints(&sizes(&self.shape)));
+    }
+}
+
+impl Forward for View {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let layout = x.layout().view(&self.shape).ok_or_else(|| {
             let text = match self.shape.iter().product::<usize>() == x.numel() {
@@ -148,15 +169,6 @@ impl Op for View {
             Error::new(Cause::Shape, Self::NAME, text)
         })?;
         Ok(Tensor::from_parts(x.storage().clone(), layout, x.dtype(), true))
-    }
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().reshape(&self.from)?)
-    }
-
-    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Tensor(x.argument()));
-        visit(Argument::Ints(&sizes(&self.shape)));
     }
 }
 
@@ -173,14 +185,6 @@ impl Op for Expand {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
-    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let layout = x.layout().broadcast_to(&self.shape).ok_or_else(|| {
-            let text = format_args!("shape {:?} cannot be repeated to fill {:?}", x.shape(), &self.shape[..]);
-            Error::new(Cause::Shape, Self::NAME, text)
-        })?;
-        x.as_layout(layout)
-    }
-
     /// The engine sums a gradient to the shape of its receiver: all that is needed.
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; ctx.grad().clone())
@@ -190,6 +194,16 @@ impl Op for Expand {
         visit(Argument::Tensor(x.argument()));
         visit(Argument::Ints(&sizes(&self.shape)));
         visit(Argument::Bool(false));
+    }
+}
+
+impl Forward for Expand {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let layout = x.layout().broadcast_to(&self.shape).ok_or_else(|| {
+            let text = format_args!("shape {:?} cannot be repeated to fill {:?}", x.shape(), &self.shape[..]);
+            Error::new(Cause::Shape, Self::NAME, text)
+        })?;
+        x.as_layout(layout)
     }
 }
 

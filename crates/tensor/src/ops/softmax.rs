@@ -21,10 +21,6 @@ impl Op for LogSoftmax {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
-    fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
-
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; LogSoftmaxBackward { dim: self.dim }.call([ctx.grad(), ctx.saved(0)])?)
     }
@@ -61,10 +57,6 @@ impl Op for LogSoftmaxBackward {
     const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
-
-    fn forward(&self, inputs: [&Tensor; 2]) -> Result<Tensor> {
-        self.launch(inputs)
-    }
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (grad, y) = (ctx.saved(0), ctx.saved(1));

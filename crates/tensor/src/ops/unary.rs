@@ -21,10 +21,6 @@ macro_rules! functions {
             type Inputs<'a> = [&'a Tensor; 1];
             type Output = Tensor;
 
-            fn forward(&self, inputs: [&Tensor; 1]) -> Result<Tensor> {
-                self.launch(inputs)
-            }
-
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
                 let ($grad, $saved) = (ctx.grad(), ctx.optional(0).unwrap_or(ctx.grad()));
                 grads!(ctx; $derivative?)
