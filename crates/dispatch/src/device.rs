@@ -51,7 +51,8 @@ impl FromStr for Device {
             None => (text, 0),
         };
         let key = Key::find(name).ok_or_else(unknown)?;
-        Ok(Device { key, index })
+        let only_one = matches!(key, Key::CPU | Key::META);
+        if only_one && index != 0 { Err(unknown()) } else { Ok(Device { key, index }) }
     }
 }
 
@@ -95,5 +96,6 @@ mod tests {
         let error = "tpu:1".parse::<Device>().unwrap_err().to_string();
         assert!(error.starts_with(r#"unknown device "tpu:1": known are cpu, meta"#), "{error}");
         assert!("cpu:x".parse::<Device>().is_err());
+        assert!("cpu:1".parse::<Device>().is_err());
     }
 }

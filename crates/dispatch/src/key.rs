@@ -57,6 +57,11 @@ impl Key {
         }
     }
 
+    /// Whether the key stands for devices, not for a layer above them.
+    pub fn is_backend(self) -> bool {
+        usize::from(self.0) < Key::BACKENDS
+    }
+
     /// The slot a backend has in a [`Table`](crate::Table).
     #[inline]
     pub(crate) fn slot(self) -> usize {
@@ -149,7 +154,8 @@ pub fn excluded() -> KeySet {
     EXCLUDED.get()
 }
 
-/// Hides `keys` from calls on this thread until the guard drops.
+/// Hides `keys` from calls on this thread until the guard drops. Guards end in the reverse
+/// order of their making, as they do at the end of a block.
 #[inline]
 pub fn exclude(keys: KeySet) -> ThreadKeys {
     set_excluded(EXCLUDED.get() | keys)
@@ -166,7 +172,7 @@ fn set_excluded(keys: KeySet) -> ThreadKeys {
     ThreadKeys { before: EXCLUDED.replace(keys), _this_thread: std::marker::PhantomData }
 }
 
-/// Guard of [`exclude`] and [`include`]: restores what the thread skipped before.
+/// Guard of [`exclude`] and [`include`](include()): restores what the thread skipped before.
 #[must_use = "keys are excluded or included only while the guard lives"]
 pub struct ThreadKeys {
     before: KeySet,

@@ -3,10 +3,12 @@
 //! This crate knows nothing about tensors, devices or profilers; they meet here.
 //!
 //! - [`key`]: which layers and backends a call passes through, and which this thread skips;
+//! - [`device`]: a backend's key and an index, e.g. `npu:0`;
 //! - [`table`]: one table of kernels per operator, one slot per backend, filled from outside;
 //! - [`observe`]: who watches calls go by, and what a watcher can ask;
 //! - [`memory`]: what allocators report;
-//! - [`activity`]: what devices did, in their own time.
+//! - [`activity`]: what devices did, in their own time;
+//! - [`thread`]: small numbers for threads.
 //!
 //! With nobody watching, each channel costs its caller one relaxed load and one branch.
 

@@ -17,9 +17,10 @@ impl<F: Copy> Table<F> {
         Table { slots: [const { OnceLock::new() }; Key::BACKENDS] }
     }
 
-    /// Fills the slot of `backend`. Returns false if it was filled before; the first one stays.
+    /// Fills the slot of `backend`. Returns false if it was filled before, when the first one
+    /// stays, or if the key is no backend.
     pub fn register(&self, backend: Key, kernel: F) -> bool {
-        self.slots[backend.slot()].set(kernel).is_ok()
+        backend.is_backend() && self.slots[backend.slot()].set(kernel).is_ok()
     }
 
     /// The kernel of `backend`, if one is registered.
@@ -42,5 +43,6 @@ mod tests {
         assert!(!TABLE.register(device, |x| x - 1));
         assert_eq!(TABLE.get(device).map(|kernel| kernel(1)), Some(2));
         assert!(TABLE.get(Key::CPU).is_none());
+        assert!(!TABLE.register(Key::AUTOGRAD, |x| x));
     }
 }

@@ -18,12 +18,12 @@ pub struct Buffer {
     lock: RecursiveRwLock<()>,
 }
 
-/// Large blocks start on a cache line. Small ones do not: an allocator's fast path gives 16.
-const LARGE: usize = 4096;
+/// What allocators give without asking. More would cost: an allocator that knows fresh pages
+/// to be zero forgets it when asked for more alignment.
+const ALIGN: usize = 16;
 
 fn allocation(bytes: usize) -> Option<Allocation> {
-    let align = if bytes < LARGE { 16 } else { 64 };
-    Allocation::from_size_align(bytes.max(1), align).ok()
+    Allocation::from_size_align(bytes.max(1), ALIGN).ok()
 }
 
 // SAFETY: the memory is owned, and reached only through `Reading` and `Writing`, which
@@ -52,16 +52,8 @@ impl Buffer {
     pub fn new(bytes: usize) -> Result<Buffer, AllocationFailed> {
         let failed = AllocationFailed { bytes };
         let allocation = allocation(bytes).ok_or(failed)?;
-        let start = if bytes < LARGE {
-            // SAFETY: the size is not zero.
-            let start = NonNull::new(unsafe { alloc::alloc(allocation) }).ok_or(failed)?;
-            // SAFETY: the block is this long, and nobody else knows it.
-            unsafe { start.write_bytes(0, allocation.size()) };
-            start
-        } else {
-            // SAFETY: the size is not zero.
-            NonNull::new(unsafe { alloc::alloc_zeroed(allocation) }).ok_or(failed)?
-        };
+        // SAFETY: the size is not zero.
+        let start = NonNull::new(unsafe { alloc::alloc_zeroed(allocation) }).ok_or(failed)?;
         Ok(Buffer { start, bytes, lock: RecursiveRwLock::new(()) })
     }
 
@@ -143,8 +135,7 @@ mod tests {
     #[test]
     fn memory_is_zeroed_aligned_and_shared_by_readers() {
         let buffer = Buffer::new(100).unwrap();
-        assert_eq!(buffer.address() % 16, 0);
-        assert_eq!(Buffer::new(LARGE).unwrap().address() % 64, 0);
+        assert_eq!(buffer.address() % ALIGN, 0);
         let (one, two) = (buffer.read(), buffer.read());
         assert!(one.bytes() == [0; 100] && two.bytes().len() == 100);
     }

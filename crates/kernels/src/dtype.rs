@@ -90,8 +90,15 @@ impl fmt::Debug for DType {
     }
 }
 
-/// A Rust type that a tensor can hold.
-pub trait Element: Copy + Default + PartialEq + PartialOrd + fmt::Debug + Send + Sync + 'static {
+/// Views read memory as elements, so which types are elements is decided here alone.
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A Rust type that a tensor can hold. Only the types of [`DType`] are elements.
+pub trait Element:
+    sealed::Sealed + Copy + Default + PartialEq + PartialOrd + fmt::Debug + Send + Sync + 'static
+{
     /// The element type's name at run time.
     const DTYPE: DType;
     /// The element as a number of unlimited kind.
@@ -132,6 +139,8 @@ pub trait Float: Number + num_traits::Float {
 
 macro_rules! integers {
     ($($ty:ty => $dtype:ident),*) => {$(
+        impl sealed::Sealed for $ty {}
+
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
 
@@ -174,6 +183,8 @@ macro_rules! integers {
 
 macro_rules! floats {
     ($($ty:ty => $dtype:ident, $zero:expr, $one:expr, $wide:expr, $narrow:expr, $exp:expr, $tanh:expr, $round:expr, $erf:expr;)*) => {$(
+        impl sealed::Sealed for $ty {}
+
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
 
@@ -259,6 +270,8 @@ floats! {
 fn single<T: Float>(x: T, f: impl Fn(f32) -> f32) -> T {
     T::narrow(f(x.wide() as f32).into())
 }
+
+impl sealed::Sealed for bool {}
 
 impl Element for bool {
     const DTYPE: DType = DType::Bool;

@@ -8,8 +8,8 @@ pub type Dims = SmallVec<[usize; 4]>;
 
 /// Which elements of a buffer make up an n-dimensional array, and in what order.
 ///
-/// Strides and offset count elements. Invariant: the number of elements and the furthest
-/// element both fit in a `usize`.
+/// Strides and offset count elements. Invariant: the number of elements fits in an `isize`,
+/// the furthest element in a `usize`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Layout {
     shape: Dims,
@@ -39,6 +39,7 @@ impl Layout {
             *stride = step;
             step = step.checked_mul(size.max(1))?;
         }
+        isize::try_from(step).ok()?;
         let len = if shape.contains(&0) { 0 } else { step };
         Some(Layout { shape: Dims::from_slice(shape), strides, offset: 0, len, end: len, contiguous: true })
     }
@@ -102,6 +103,9 @@ impl Layout {
 
     /// Whether two indices may lead to the same element, as in an expanded view.
     pub fn may_overlap(&self) -> bool {
+        if self.len == 0 {
+            return false;
+        }
         let mut dims: SmallVec<[(usize, usize); 4]> = self
             .strides
             .iter()
@@ -144,7 +148,8 @@ impl Layout {
 
     /// `size` indices of dimension `dim` from `start` on.
     pub fn narrow(&self, dim: usize, start: usize, size: usize) -> Layout {
-        assert!(start + size <= self.shape[dim], "narrow: {start} + {size} is beyond {}", self.shape[dim]);
+        let fits = start.checked_add(size).is_some_and(|end| end <= self.shape[dim]);
+        assert!(fits, "narrow: {start} + {size} is beyond {}", self.shape[dim]);
         let mut shape = self.shape.clone();
         shape[dim] = size;
         let offset = self.offset + start * self.strides[dim];
@@ -192,12 +197,11 @@ impl Layout {
     }
 }
 
-/// How many elements a shape has; `None` if too many to count.
+/// How many elements a shape has; `None` if too many to count, also if a size of 0 hides it.
 fn count(shape: &[usize]) -> Option<usize> {
-    if shape.contains(&0) {
-        return Some(0);
-    }
-    shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size))
+    let count = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size.max(1)))?;
+    isize::try_from(count).ok()?;
+    Some(if shape.contains(&0) { 0 } else { count })
 }
 
 /// One more than the furthest element of a shape without zeros; `None` if beyond counting.

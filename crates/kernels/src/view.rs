@@ -31,6 +31,7 @@ impl<'a> View<'a> {
     #[inline]
     pub fn new(bytes: &'a [u8], dtype: DType, layout: &'a Layout) -> View<'a> {
         check(bytes.as_ptr(), bytes.len(), dtype, layout);
+        check_truths(bytes, dtype, layout);
         // Zero-length layouts may start past the end; such a view is never dereferenced.
         View {
             start: bytes.as_ptr().wrapping_add(layout.offset() * dtype.size()),
@@ -79,7 +80,7 @@ impl<'a> View<'a> {
             return Some(&[]);
         }
         // SAFETY: `new` checked alignment and that all elements lie inside the bytes; every
-        // bit pattern is an element, for `bool` because only kernels write them.
+        // bit pattern is an element, for `bool` because `new` looked at all bytes.
         Some(unsafe { std::slice::from_raw_parts(self.start.cast(), self.layout.len()) })
     }
 
@@ -161,6 +162,7 @@ impl<'a> ViewMut<'a> {
     #[inline]
     pub fn new(bytes: &'a mut [u8], dtype: DType, layout: &'a Layout) -> ViewMut<'a> {
         check(bytes.as_ptr(), bytes.len(), dtype, layout);
+        check_truths(bytes, dtype, layout);
         assert!(
             layout.is_contiguous() || !layout.may_overlap(),
             "cannot write through overlapping layout {layout:?}"
@@ -279,6 +281,18 @@ impl<'a> ViewMut<'a> {
     #[inline]
     pub fn reborrow(&mut self) -> ViewMut<'_> {
         ViewMut { start: self.start, dtype: self.dtype, layout: self.layout, _bytes: PhantomData }
+    }
+}
+
+/// Bytes come from anywhere, and a `bool` other than 0 and 1 must not exist.
+#[inline]
+fn check_truths(bytes: &[u8], dtype: DType, layout: &Layout) {
+    if dtype == DType::Bool && !layout.is_empty() {
+        let truths = &bytes[layout.offset()..layout.end()];
+        assert!(
+            truths.iter().fold(true, |valid, &byte| valid & (byte <= 1)),
+            "truth values other than 0 and 1"
+        );
     }
 }
 
