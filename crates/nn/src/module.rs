@@ -27,7 +27,7 @@ pub trait Module: Send + Sync {
 
     /// Forgets all gradients.
     fn zero_grad(&self) {
-        self.parameters().iter().for_each(|parameter| parameter.set_grad(None));
+        self.parameters().iter().for_each(|parameter| parameter.clear_grad());
     }
 
     /// Moves all parameters to `device`. Make optimizers afterwards.

@@ -23,6 +23,9 @@ impl Parameter {
     /// Moves the elements to `device`. Gradients stay behind, and so does an optimizer that
     /// was given the tensor before.
     pub fn to(&self, device: Device) -> Result<()> {
+        if self.tensor().device() == device {
+            return Ok(());
+        }
         let moved = self.tensor().detach()?.to(device)?.with_grad()?;
         *self.0.write() = moved;
         Ok(())

@@ -58,7 +58,9 @@ impl Adam {
     /// # Errors
     /// For negative numbers, and betas outside `[0, 1)`.
     pub fn new(parameters: Vec<Tensor>, options: AdamOptions) -> Result<Adam> {
-        let not_negative = |what, value| check("Adam", what, value, value >= 0.0, "at least 0");
+        let not_negative = |what, value: f64| {
+            check("Adam", what, value, value >= 0.0 && value.is_finite(), "a finite number, at least 0")
+        };
         not_negative("lr", options.lr)?;
         not_negative("eps", options.eps)?;
         not_negative("weight_decay", options.weight_decay)?;

@@ -37,7 +37,7 @@ pub(crate) fn scope(name: &'static str) -> Option<Span> {
 
 pub(crate) fn forget(name: &'static str, parameters: &[Tensor]) {
     let _scope = scope(name);
-    parameters.iter().for_each(|parameter| parameter.set_grad(None));
+    parameters.iter().for_each(|parameter| parameter.clear_grad());
 }
 
 /// Refuses a number that no optimizer can work with.

@@ -47,7 +47,9 @@ impl Sgd {
     /// # Errors
     /// For negative numbers, and for Nesterov without momentum or with dampening.
     pub fn new(parameters: Vec<Tensor>, options: SgdOptions) -> Result<Sgd> {
-        let not_negative = |what, value| check("SGD", what, value, value >= 0.0, "at least 0");
+        let not_negative = |what, value: f64| {
+            check("SGD", what, value, value >= 0.0 && value.is_finite(), "a finite number, at least 0")
+        };
         not_negative("lr", options.lr)?;
         not_negative("momentum", options.momentum)?;
         not_negative("weight_decay", options.weight_decay)?;

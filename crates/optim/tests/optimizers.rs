@@ -7,7 +7,7 @@ fn parameter(values: &[f64]) -> Tensor {
 }
 
 fn give(parameter: &Tensor, grad: &[f64]) {
-    parameter.set_grad(Some(Tensor::from_slice(grad, [grad.len()]).unwrap()));
+    parameter.set_grad(Tensor::from_slice(grad, [grad.len()]).unwrap()).unwrap();
 }
 
 fn f64s(tensor: &Tensor) -> Vec<f64> {
@@ -97,7 +97,7 @@ fn parameters_without_gradients_stay_as_they_are() {
 #[test]
 fn numbers_that_make_no_sense_are_refused() {
     let error = Sgd::new(vec![], SgdOptions { lr: -1.0, ..SgdOptions::default() }).err().unwrap();
-    assert_eq!(error.to_string(), "SGD: lr is -1, expected at least 0");
+    assert_eq!(error.to_string(), "SGD: lr is -1, expected a finite number, at least 0");
     let error = Adam::new(vec![], AdamOptions { betas: (0.9, 1.0), ..AdamOptions::default() }).err().unwrap();
     assert_eq!(error.to_string(), "Adam: a beta is 1, expected at least 0 and below 1");
     let nesterov = SgdOptions { nesterov: true, ..SgdOptions::default() };

@@ -30,12 +30,21 @@ pub fn register(key: Key, backend: &'static dyn Backend) -> bool {
 /// # Errors
 /// If the device is not served, or its index is beyond what there is.
 pub fn of(device: Device) -> Result<&'static dyn Backend> {
-    let backend = BACKENDS.get(device.key).ok_or_else(|| {
-        Error::new(Cause::Device, "", format_args!("{device} has no backend: initialise its crate first"))
+    let backend = BACKENDS.get(device.key).ok_or_else(|| match device.key {
+        key @ (Key::CPU | Key::META) => {
+            let text = format_args!("{key}:{} does not exist: there is one {key} only", device.index);
+            Error::new(Cause::Device, "", text)
+        }
+        _ => {
+            Error::new(Cause::Device, "", format_args!("{device} has no backend: initialise its crate first"))
+        }
     })?;
     let count = backend.device_count();
     if usize::from(device.index) >= count {
-        let text = format_args!("{device} does not exist: there are {count} {} devices", device.key);
+        let text = match count.checked_sub(1) {
+            Some(last) => format!("{device} does not exist: the last one is {}:{last}", device.key),
+            None => format!("{device} does not exist: there is no {} device", device.key),
+        };
         return Err(Error::new(Cause::Device, "", text));
     }
     Ok(backend)

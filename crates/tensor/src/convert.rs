@@ -56,10 +56,16 @@ impl Tensor {
         let host = self.on_host("to_vec")?;
         let reading = host.read();
         let view = host.elements(&reading);
-        Ok(match view.slice::<T>() {
-            Some(elements) => elements.to_vec(),
-            None => view.array::<T>().iter().copied().collect(),
-        })
+        let mut elements = Vec::new();
+        elements.try_reserve_exact(view.layout().len()).map_err(|_| {
+            let text = format_args!("cannot allocate {} elements of {}", view.layout().len(), self.dtype());
+            Error::new(Cause::Memory, "to_vec", text)
+        })?;
+        match view.slice::<T>() {
+            Some(slice) => elements.extend_from_slice(slice),
+            None => elements.extend(view.array::<T>().iter().copied()),
+        }
+        Ok(elements)
     }
 
     /// A copy of the elements as an `ndarray` array.
@@ -71,6 +77,8 @@ impl Tensor {
     }
 
     /// Looks at the elements as an `ndarray` view; on the host nothing is copied.
+    ///
+    /// The elements are locked meanwhile: changing them in place inside `look` would wait forever.
     ///
     /// # Errors
     /// As [`to_vec`](Tensor::to_vec).

@@ -15,27 +15,33 @@ impl Tensor {
         self.storage().host().expect("the dispatcher sends host tensors to host kernels")
     }
 
-    /// The right to read the elements.
+    /// The right to read the elements, for host kernels.
+    ///
+    /// # Panics
+    /// If the tensor is not on the host: the dispatcher sends no others to a host kernel.
     #[inline]
-    pub(crate) fn read(&self) -> Reading<'_> {
+    pub fn read(&self) -> Reading<'_> {
         self.buffer().read()
     }
 
-    /// The right to write the elements.
+    /// The right to write the elements, for host kernels.
+    ///
+    /// # Panics
+    /// As [`read`](Tensor::read).
     #[inline]
-    pub(crate) fn write(&self) -> Writing<'_> {
+    pub fn write(&self) -> Writing<'_> {
         self.buffer().write()
     }
 
     /// The elements, under the right to read them.
     #[inline]
-    pub(crate) fn elements<'a>(&'a self, reading: &'a Reading<'_>) -> View<'a> {
+    pub fn elements<'a>(&'a self, reading: &'a Reading<'_>) -> View<'a> {
         View::new(reading.bytes(), self.dtype(), self.layout())
     }
 
     /// The elements, under the right to write them.
     #[inline]
-    pub(crate) fn elements_mut<'a>(&'a self, writing: &'a mut Writing<'_>) -> ViewMut<'a> {
+    pub fn elements_mut<'a>(&'a self, writing: &'a mut Writing<'_>) -> ViewMut<'a> {
         ViewMut::new(writing.bytes(), self.dtype(), self.layout())
     }
 
@@ -143,12 +149,7 @@ fn spread<'a>(layout: &'a Layout, shape: &[usize]) -> Cow<'a, Layout> {
 
 /// Fills `out` from `x`, read as elements of `dtype`.
 #[inline]
-pub(crate) fn map(
-    x: &Tensor,
-    dtype: DType,
-    out: &Tensor,
-    run: impl FnOnce(View<'_>, ViewMut<'_>),
-) -> Result<()> {
+pub fn map(x: &Tensor, dtype: DType, out: &Tensor, run: impl FnOnce(View<'_>, ViewMut<'_>)) -> Result<()> {
     let x = x.converted(dtype)?;
     let reading = x.read();
     let layout = spread(x.layout(), out.shape());
@@ -159,7 +160,7 @@ pub(crate) fn map(
 
 /// Fills `out` from `a` and `b`, read as elements of `dtype` and broadcast.
 #[inline]
-pub(crate) fn map2(
+pub fn map2(
     a: Operand<'_>,
     b: Operand<'_>,
     dtype: DType,
@@ -184,7 +185,7 @@ pub(crate) fn map2(
 }
 
 /// Changes `target`, given `others` as elements of its own type, broadcast to its shape.
-pub(crate) fn change<const N: usize>(
+pub fn change<const N: usize>(
     target: &Tensor,
     others: [Operand<'_>; N],
     run: impl FnOnce(ViewMut<'_>, [View<'_>; N]),
@@ -217,4 +218,24 @@ fn lock<'a>(target: &'a Buffer, sources: &'a [Source<'_>]) -> (Writing<'a>, Vec<
     let writing = target.write();
     read(&above);
     (writing, readings)
+}
+
+/// The right to write `targets` and to read `source`, all different memory, taken in the order
+/// of addresses.
+pub(crate) fn lock_all<'a, const N: usize>(
+    targets: [&'a Tensor; N],
+    source: &'a Tensor,
+) -> ([Writing<'a>; N], Reading<'a>) {
+    let mut order: Vec<(usize, usize)> =
+        targets.iter().chain([&source]).map(|tensor| tensor.buffer().address()).zip(0..).collect();
+    order.sort_unstable();
+    let (mut writing, mut reading) = ([const { None }; N], None);
+    for (_, i) in order {
+        match targets.get(i) {
+            Some(target) => writing[i] = Some(target.write()),
+            None => reading = Some(source.read()),
+        }
+    }
+    let all = "every buffer is in the order once";
+    (writing.map(|writing| writing.expect(all)), reading.expect(all))
 }

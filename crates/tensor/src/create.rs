@@ -155,8 +155,14 @@ impl Tensor {
 
     /// `0, 1, … end - 1` as `i64`.
     pub fn arange(end: usize) -> Result<Tensor> {
-        let numbers: Vec<i64> = (0..end as i64).collect();
-        Tensor::from_slice(&numbers, [end])
+        let out = Tensor::uninit(&[end], DType::I64, Device::CPU)?;
+        {
+            let mut writing = out.write();
+            let mut elements = out.elements_mut(&mut writing);
+            let elements = elements.slice::<i64>().expect("a fresh tensor is contiguous");
+            elements.iter_mut().zip(0..).for_each(|(element, number)| *element = number);
+        }
+        Ok(out)
     }
 
     /// Host bytes on their way to a device.
@@ -175,7 +181,12 @@ impl Tensor {
         let out = Tensor::uninit(self.shape(), self.dtype(), Device::CPU)?;
         if self.numel() > 0 {
             let start = self.layout().offset() * self.dtype().size();
-            backend::of(self.device())?.download(self.storage(), start, out.write().bytes())?;
+            let mut writing = out.write();
+            backend::of(self.device())?.download(self.storage(), start, writing.bytes())?;
+            if self.dtype() == DType::Bool {
+                // A device may write any byte for true.
+                writing.bytes().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+            }
         }
         Ok(out)
     }

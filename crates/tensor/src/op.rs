@@ -5,7 +5,7 @@
 //!
 //! 1. observers are told: one load and a branch when nobody watches;
 //! 2. the keys of all tensors are joined, and this thread's exclusions removed;
-//! 3. if autograd is among them, [`autograd::record`] makes a node, and the call goes on below;
+//! 3. if autograd is among them, `autograd::record` makes a node, and the call goes on below;
 //! 4. [`Forward::forward`] computes: operators with a [`Kernel`] infer shapes, allocate the output and
 //!    run the kernel of its device; views and compositions call other operators.
 
@@ -25,6 +25,8 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     const BACKWARD: &'static str = "";
     /// What the derivative needs to see again.
     const SAVES: Saves = Saves::Nothing;
+    /// How many of the outputs, from the first on, have gradients.
+    const DIFFERENTIABLE: usize = usize::MAX;
     /// The tensors it takes.
     type Inputs<'a>: Inputs;
     /// The tensors it gives.
@@ -154,8 +156,10 @@ pub trait InPlace: Kernel {
         let target = first(inputs).expect("an in-place operator has a first input");
         let spec = self.infer(inputs)?;
         check_target(Self::IN_PLACE, &target, &spec)?;
-        let keys = inputs.keys().here();
-        if keys.contains(Key::AUTOGRAD) {
+        // A view that is not tracked itself may still look into a tensor that is.
+        let looks_into_graph = target.is_view() && target.storage().is_tracked();
+        let recording = !key::excluded().contains(Key::AUTOGRAD);
+        if inputs.keys().here().contains(Key::AUTOGRAD) || (recording && looks_into_graph) {
             autograd::record_in_place(self, inputs, &target)
         } else {
             self.change(inputs, &target)

@@ -2,7 +2,7 @@
 //! numbers whatever the number of threads; all devices draw from the host's.
 
 use crate::create::Options;
-use crate::{Cause, Device, Error, Result, Tensor};
+use crate::{Cause, DType, Device, Error, Result, Tensor};
 use cresset_kernels::ViewMut;
 use cresset_kernels::random::Philox;
 use parking_lot::Mutex;
@@ -40,8 +40,11 @@ impl Tensor {
 
     /// `0, 1, … n - 1` in random order, as `i64`.
     pub fn randperm(n: usize) -> Result<Tensor> {
+        // The memory is asked for first: whoever wants too much gets an error, not an abort.
+        let out = Tensor::uninit(&[n], DType::I64, Device::CPU)?;
         let order = GENERATOR.lock().permutation(n);
-        Tensor::from_slice(&order, [n])
+        out.copy_(&Tensor::from_slice(&order, [n])?)?;
+        Ok(out)
     }
 }
 

@@ -6,7 +6,7 @@ use cresset_kernels::Buffer;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Memory that a device owns; only its backend can look inside.
 pub trait DeviceMemory: Any + Send + Sync {
@@ -35,11 +35,20 @@ struct Inner {
     device: Device,
     /// How often the contents were changed in place.
     version: AtomicU64,
+    /// The version after the last change in place that was recorded for gradients.
+    recorded: AtomicU64,
+    /// Whether a tensor over this memory was ever part of a graph.
+    tracked: AtomicBool,
     changed_by: Mutex<&'static str>,
 }
 
 /// Bytes of host storages alive.
 static HOST_ALLOCATED: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes of host memory that tensors hold now.
+pub fn host_bytes_allocated() -> u64 {
+    HOST_ALLOCATED.load(Relaxed)
+}
 
 impl Storage {
     /// `bytes` on `device`; zeroed on the host, undefined elsewhere.
@@ -49,8 +58,15 @@ impl Storage {
             Key::META => Memory::Meta,
             _ => Memory::Device(backend::of(device)?.allocate(device, bytes)?),
         };
-        let changed_by = Mutex::new("");
-        Ok(Storage(Arc::new(Inner { memory, bytes, device, version: AtomicU64::new(0), changed_by })))
+        Ok(Storage(Arc::new(Inner {
+            memory,
+            bytes,
+            device,
+            version: AtomicU64::new(0),
+            recorded: AtomicU64::new(0),
+            tracked: AtomicBool::new(false),
+            changed_by: Mutex::new(""),
+        })))
     }
 
     /// Where the bytes are.
@@ -102,6 +118,27 @@ impl Storage {
     pub(crate) fn changed(&self, op: &'static str) {
         *self.0.changed_by.lock() = op;
         self.0.version.fetch_add(1, Relaxed);
+    }
+
+    /// Counts the last change as one that gradients flow through.
+    pub(crate) fn change_recorded(&self) {
+        self.0.recorded.store(self.version(), Relaxed);
+    }
+
+    /// The version after the last change that gradients flow through.
+    #[inline]
+    pub(crate) fn recorded_version(&self) -> u64 {
+        self.0.recorded.load(Relaxed)
+    }
+
+    /// Notes that a tensor over this memory is part of a graph.
+    pub(crate) fn track(&self) {
+        self.0.tracked.store(true, Relaxed);
+    }
+
+    /// Whether a tensor over this memory was ever part of a graph.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.0.tracked.load(Relaxed)
     }
 
     /// The last operator that changed the contents in place.

@@ -15,8 +15,8 @@ pub(crate) struct Inner {
     pub(crate) layout: Layout,
     pub(crate) dtype: DType,
     pub(crate) device: Device,
-    /// Whether another tensor's elements are seen through this one.
-    pub(crate) is_view: bool,
+    /// For a view of another tensor, the version of the storage when it was taken.
+    pub(crate) view_of: Option<u64>,
     pub(crate) tracking: Tracking,
 }
 
@@ -24,13 +24,13 @@ impl Tensor {
     /// A tensor over `storage`, outside any graph. The layout must lie inside the storage.
     pub(crate) fn from_parts(storage: Storage, layout: Layout, dtype: DType, is_view: bool) -> Tensor {
         debug_assert!(layout.end() * dtype.size() <= storage.len(), "{layout:?} reaches beyond its storage");
-        let device = storage.device();
-        Tensor(Arc::new(Inner { storage, layout, dtype, device, is_view, tracking: Tracking::default() }))
+        let (device, view_of) = (storage.device(), is_view.then(|| storage.version()));
+        Tensor(Arc::new(Inner { storage, layout, dtype, device, view_of, tracking: Tracking::default() }))
     }
 
     /// Another tensor over the same elements, outside any graph.
     pub(crate) fn alias(&self) -> Tensor {
-        Tensor::from_parts(self.0.storage.clone(), self.0.layout.clone(), self.0.dtype, self.0.is_view)
+        Tensor::from_parts(self.0.storage.clone(), self.0.layout.clone(), self.0.dtype, self.is_view())
     }
 
     /// Size of each dimension.
@@ -93,15 +93,23 @@ impl Tensor {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Where calls on this tensor go.
+    /// Whether another tensor's elements are seen through this one.
+    #[inline]
+    pub(crate) fn is_view(&self) -> bool {
+        self.0.view_of.is_some()
+    }
+
+    /// Where calls on this tensor go. An old view of elements that have become part of a graph
+    /// since goes to autograd too, which refuses it.
     #[inline]
     pub(crate) fn keys(&self) -> KeySet {
         let backend = KeySet::of(self.0.device.key);
-        if self.0.tracking.is_tracked() { backend | KeySet::AUTOGRAD } else { backend }
+        let outdated = self.0.view_of.is_some_and(|version| self.0.storage.recorded_version() > version);
+        if self.0.tracking.is_tracked() || outdated { backend | KeySet::AUTOGRAD } else { backend }
     }
 
     /// The tensor as observers see it.
-    pub(crate) fn argument(&self) -> TensorArgument<'_> {
+    pub fn argument(&self) -> TensorArgument<'_> {
         TensorArgument { shape: self.shape(), strides: self.strides(), dtype: self.dtype().name() }
     }
 

@@ -19,7 +19,7 @@ fn gradients_add_up_over_paths_and_passes() {
     assert_eq!(f64s(&x.grad().unwrap()), [5.0, 7.0]);
     loss().backward().unwrap();
     assert_eq!(f64s(&x.grad().unwrap()), [10.0, 14.0]);
-    x.set_grad(None);
+    x.clear_grad();
     assert!(x.grad().is_none());
 }
 
@@ -89,6 +89,90 @@ fn leaves_and_views_refuse_changes_that_would_be_wrong() {
     let error = view.sum().unwrap_err();
     assert!(error.to_string().contains("was changed in place by aten::mul_; take the view again"), "{error}");
     assert_eq!(f64s(&y.view([2, 1]).unwrap()), [4.0, 6.0]);
+}
+
+#[test]
+fn views_that_miss_a_recorded_change_are_refused() {
+    let w = leaf(&[1.0, 1.0]);
+    let base = Tensor::zeros([2], cresset_tensor::DType::F64).unwrap();
+    let early = base.view([2, 1]).unwrap();
+    base.add_(&w).unwrap();
+    assert_eq!(early.sum().unwrap_err().cause(), Cause::Graph);
+    assert_eq!(base.view([2, 1]).unwrap().sum().unwrap().grad_fn(), Some("SumBackward1"));
+
+    let computed = w.mul(2.0).unwrap();
+    let unrecorded = {
+        let _guard = no_grad();
+        computed.view([2, 1]).unwrap()
+    };
+    assert_eq!(unrecorded.mul_(3.0).unwrap_err().cause(), Cause::Graph);
+
+    let stale = computed.view([2, 1]).unwrap();
+    computed.mul_(3.0).unwrap();
+    let ones = stale.ones_like();
+    assert!(ones.is_err() || backward(&[(&stale, Some(&ones.unwrap()))], Pass::default()).is_err());
+}
+
+#[test]
+fn transposing_a_point_gives_a_view_of_it() {
+    let x = Tensor::new(2.0f64).unwrap().with_grad().unwrap();
+    assert_eq!(x.t().unwrap().mul_(3.0).unwrap_err().cause(), Cause::Graph);
+}
+
+#[test]
+fn integers_that_take_in_floats_stay_outside_the_graph() {
+    let w = leaf(&[0.5]);
+    let counts = Tensor::new([1i64]).unwrap();
+    counts.copy_(&w).unwrap();
+    assert!(!counts.requires_grad());
+}
+
+#[test]
+fn a_gradient_must_look_like_its_tensor() {
+    let x = leaf(&[1.0, 2.0]);
+    let error = x.set_grad(Tensor::new([1.0f32, 2.0]).unwrap()).unwrap_err();
+    assert!(error.to_string().starts_with("set_grad: a gradient of shape [2], f32, on cpu, for"), "{error}");
+    let y = x.mul(2.0).unwrap();
+    let single = Tensor::new([1.0f32, 1.0]).unwrap();
+    assert!(backward(&[(&y, Some(&single))], Pass::default()).is_err());
+}
+
+#[test]
+fn a_gradient_that_was_given_is_not_shared_with_the_leaf() {
+    let x = leaf(&[1.0]);
+    let given = leaf(&[5.0]);
+    backward(&[(&x, Some(&given))], Pass::default()).unwrap();
+    let grad = x.grad().unwrap();
+    assert!(!grad.requires_grad() && !grad.same_as(&given));
+}
+
+#[test]
+fn a_constant_that_becomes_part_of_the_graph_does_not_keep_itself_alive() {
+    let w = leaf(&[1.0; 1000]);
+    let live = || cresset_tensor::host_bytes_allocated();
+    let round = || {
+        let buffer = Tensor::zeros([1000], cresset_tensor::DType::F64).unwrap();
+        let y = w.mul(&buffer).unwrap();
+        buffer.add_(&y).unwrap();
+    };
+    round();
+    let before = live();
+    (0..100).for_each(|_| round());
+    // Other tests allocate meanwhile, but not a hundred times this much.
+    assert!(live() < before + 100 * 8000, "{} bytes more", live() - before);
+}
+
+#[test]
+fn threads_that_end_at_one_leaf_lose_no_gradient() {
+    for _ in 0..200 {
+        let w = leaf(&[1.0; 64]);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| w.mul(2.0).unwrap().sum().unwrap().backward().unwrap());
+            }
+        });
+        assert_eq!(f64s(&w.grad().unwrap()), [4.0; 64]);
+    }
 }
 
 #[test]

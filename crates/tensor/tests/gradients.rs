@@ -26,6 +26,7 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     ("sigmoid", &[&[3]], |x| x[0].sigmoid()),
     ("relu", &[&[2, 3]], |x| x[0].sub(0.9)?.relu()),
     ("softplus", &[&[2, 3]], |x| x[0].softplus(2.0, 20.0)),
+    ("softplus beyond the threshold", &[&[2, 3]], |x| x[0].softplus(2.0, 1.5)),
     ("sum", &[&[2, 3]], |x| x[0].sum()),
     ("sum over a dimension", &[&[2, 3, 2]], |x| x[0].sum_dims(&[1], false)),
     ("mean", &[&[2, 3]], |x| x[0].mean()),

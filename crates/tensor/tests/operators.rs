@@ -190,6 +190,57 @@ fn sizes_and_literals_that_make_no_tensor_are_errors() {
 }
 
 #[test]
+fn operators_called_with_attributes_that_make_no_sense_are_errors() {
+    use cresset_tensor::ops::*;
+    use cresset_tensor::{Op, Result};
+    let x = Tensor::zeros([2, 3], ()).unwrap();
+    let from = || x.shape().into();
+    let index = Tensor::new([0i64, 1]).unwrap();
+    let dims = || [9].into_iter().collect();
+    let calls: [(&str, Result<()>); 9] = [
+        ("transpose", Transpose { a: 9, b: 0 }.call([&x]).map(drop)),
+        ("sum", Sum { dims: dims(), keep: false, from: from() }.call([&x]).map(drop)),
+        ("mean", Mean { dims: [0, 0].into_iter().collect(), keep: false, from: from() }.call([&x]).map(drop)),
+        ("max", MaxDim { dim: 9, keep: false, from: from() }.call([&x]).map(drop)),
+        ("argmax", Argmax { dim: 9, keep: false }.call([&x]).map(drop)),
+        ("log_softmax", LogSoftmax { dim: 9 }.call([&x]).map(drop)),
+        ("index_select", IndexSelect { dim: 9, from: from() }.call([&x, &index]).map(drop)),
+        ("index_add", IndexAdd { dim: 9 }.call([&x, &x, &index]).map(drop)),
+        ("view", x.view([1 << 40, 1 << 40]).map(drop)),
+    ];
+    for (name, result) in calls {
+        assert!(result.is_err(), "{name}");
+    }
+    assert!(x.expand([1 << 63]).is_err());
+    assert_eq!(Tensor::arange(1 << 45).unwrap_err().cause(), Cause::Memory);
+    let wide = Tensor::new([1.0f32]).unwrap().expand([1 << 50]).unwrap();
+    assert_eq!(wide.to_vec::<f32>().unwrap_err().cause(), Cause::Memory);
+}
+
+#[test]
+fn an_adam_step_over_shared_memory_is_refused_or_right() {
+    use cresset_tensor::Op;
+    use cresset_tensor::ops::{AdamStep, FusedAdam};
+    let step = AdamStep {
+        lr: 0.1,
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-8,
+        weight_decay: 0.0,
+        decoupled: false,
+        amsgrad: false,
+        maximize: false,
+        step: 1,
+    };
+    let adam = FusedAdam { step };
+    let (p, m, v) =
+        (Tensor::ones([2], ()).unwrap(), Tensor::zeros([2], ()).unwrap(), Tensor::zeros([2], ()).unwrap());
+    assert_eq!(adam.clone().call(&[&p, &p, &m, &m]).unwrap_err().cause(), Cause::Argument);
+    adam.call(&[&p, &p, &m, &v]).unwrap();
+    assert_eq!(f32s(&m), [0.1, 0.1]);
+}
+
+#[test]
 fn zero_size_and_zero_dim_tensors_work_everywhere() {
     let empty = Tensor::zeros([0, 3], ()).unwrap();
     assert_eq!((&empty + &empty).unwrap().shape(), [0, 3]);

@@ -116,6 +116,7 @@ impl Run {
         };
         let mut starts: SmallVec<[Edge; 1]> = SmallVec::new();
         for (root, gradient) in roots {
+            root.check_fresh(op)?;
             let edge = root.edge().ok_or_else(|| no_graph(op, root))?;
             let gradient = first_gradient(op, root, *gradient)?;
             run.put(&edge, gradient)?;
@@ -167,12 +168,16 @@ impl Run {
                 *place = grads.get(*output).cloned().flatten();
             }
         }
-        if self.capturing && matches!(node.function, Function::Accumulate(_)) {
+        if self.capturing && matches!(node.function, Function::Accumulate { .. }) {
             return Ok(());
         }
         let _span = observe::span(&NodeCall { node, grads: &[], kind: Kind::Evaluate });
         // A node that no gradient reached only passes on that there is none.
-        let results = if grads.iter().all(Option::is_none) { Grads::new() } else { self.run(node, &grads)? };
+        let reached = grads.iter().any(Option::is_some);
+        let results = if reached { self.run(node, &complete(node, grads)?)? } else { Grads::new() };
+        if reached {
+            check_count(node, &results)?;
+        }
         let mut results = results.into_iter();
         for edge in &node.edges {
             let result = results.next().flatten();
@@ -190,7 +195,11 @@ impl Run {
     fn run(&self, node: &Arc<Node>, grads: &Grads) -> Result<Grads> {
         let _span = observe::span(&NodeCall { node, grads, kind: Kind::Backward });
         match &node.function {
-            Function::Accumulate(leaf) => accumulate(leaf, grads).map(|()| Grads::new()),
+            Function::Accumulate { leaf, one_at_a_time } => {
+                // Passes on several threads may end at one leaf.
+                let _one = one_at_a_time.lock();
+                accumulate(leaf, grads, self.pass).map(|()| Grads::new())
+            }
             Function::Derive { saved, derivative } => {
                 let saved = unpack(node, saved, self.pass)?;
                 derivative(&Backward { node, saved: &saved, grads })
@@ -236,14 +245,9 @@ fn no_graph(op: &'static str, root: &Tensor) -> Error {
 
 fn first_gradient(op: &'static str, root: &Tensor, gradient: Option<&Tensor>) -> Result<Tensor> {
     match gradient {
-        Some(gradient) if gradient.shape() == root.shape() => Ok(gradient.clone()),
         Some(gradient) => {
-            let text = format_args!(
-                "gradient of shape {:?} for a tensor of shape {:?}",
-                gradient.shape(),
-                root.shape()
-            );
-            Err(Error::new(Cause::Shape, op, text))
+            root.check_gradient(op, gradient)?;
+            Ok(gradient.clone())
         }
         None if root.numel() == 1 => root.ones_like(),
         None => {
@@ -268,6 +272,31 @@ fn fit(gradient: Tensor, edge: &Edge, node: &'static str) -> Result<Tensor> {
     if gradient.dtype() == edge.dtype { Ok(gradient) } else { gradient.to_dtype(edge.dtype) }
 }
 
+/// The gradients of all outputs: zeros for those that nothing was computed from.
+fn complete(node: &Node, mut grads: Grads) -> Result<Grads> {
+    for (i, (spec, device)) in node.outputs.iter().enumerate().filter(|(_, (spec, _))| spec.dtype.is_float())
+    {
+        if grads.len() <= i {
+            grads.resize(i + 1, None);
+        }
+        if grads[i].is_none() {
+            grads[i] = Some(Tensor::zeros(&spec.shape, (spec.dtype, *device))?);
+        }
+    }
+    Ok(grads)
+}
+
+/// Refuses results that leave out an input that wants a gradient, or that are too many.
+fn check_count(node: &Node, results: &Grads) -> Result<()> {
+    let wanted = node.edges.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    if (wanted..=node.edges.len()).contains(&results.len()) {
+        return Ok(());
+    }
+    let text =
+        format_args!("the derivative returned {} gradients for {} inputs", results.len(), node.edges.len());
+    Err(Error::new(Cause::Graph, node.name, text))
+}
+
 /// Takes out what a node kept; for good, unless the graph is to be run again.
 fn unpack(node: &Arc<Node>, kept: &Keeps, pass: Pass) -> Result<SmallVec<[Taken; 2]>> {
     let mut kept = kept.lock();
@@ -283,20 +312,19 @@ fn unpack(node: &Arc<Node>, kept: &Keeps, pass: Pass) -> Result<SmallVec<[Taken;
     Ok(tensors)
 }
 
-fn accumulate(leaf: &Tensor, grads: &Grads) -> Result<()> {
+fn accumulate(leaf: &Tensor, grads: &Grads, pass: Pass) -> Result<()> {
     let Some(Some(gradient)) = grads.first() else { return Ok(()) };
     let sum = match leaf.grad() {
         // Recorded sums must not be changed in place; others may.
-        Some(sum) if sum.requires_grad() || gradient.requires_grad() => sum.add(gradient)?,
-        Some(sum) => {
-            sum.add_(gradient)?;
-            return Ok(());
+        Some(sum) if pass.create_graph || sum.requires_grad() => sum.add(gradient)?,
+        Some(sum) => return sum.add_(gradient),
+        None if pass.create_graph || (gradient.is_sole_owner() && !gradient.requires_grad()) => {
+            gradient.clone()
         }
-        None if gradient.requires_grad() || gradient.is_sole_owner() => gradient.clone(),
         // Others see these elements: a later sum in place would change theirs.
         None => gradient.copy()?,
     };
-    leaf.set_grad(Some(sum));
+    leaf.put_grad(Some(sum));
     Ok(())
 }
 

@@ -1,9 +1,9 @@
 //! Automatic differentiation: one generic function records every operator, one engine runs
 //! what was recorded.
 //!
-//! - [`record`](record()) makes a [`Node`](node) per call, with an edge to where each input came from;
-//! - [`saved`] keeps what a derivative will need, and notices if it was changed meanwhile;
-//! - [`engine`] sends gradients along the edges, latest call first.
+//! - `record` makes a node per call, with an edge to where each input came from;
+//! - `saved` keeps what a derivative will need, and notices if it was changed meanwhile;
+//! - `engine` sends gradients along the edges, latest call first.
 //!
 //! A derivative is written with tensor operators only. Broadcasting is undone once, in the
 //! engine, so derivatives need not know about it.

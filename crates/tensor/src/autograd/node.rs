@@ -1,7 +1,7 @@
 //! Nodes and edges of the backward graph.
 
 use super::saved::{Kept, Taken};
-use crate::{DType, Device, Operand, Result, Tensor};
+use crate::{DType, Device, Operand, Result, Spec, Tensor};
 use cresset_dispatch::thread;
 use cresset_kernels::Dims;
 use parking_lot::Mutex;
@@ -47,13 +47,15 @@ pub(crate) struct Node {
     pub(super) name: &'static str,
     /// Where the gradient of each input goes.
     pub(super) edges: SmallVec<[Option<Edge>; 2]>,
+    /// What the outputs look like, if there are several: some may get no gradient.
+    pub(super) outputs: Vec<(Spec, Device)>,
     pub(super) function: Function,
 }
 
 /// What a node does with the gradients it is given.
 pub(super) enum Function {
     /// Adds to the gradient of a leaf.
-    Accumulate(Tensor),
+    Accumulate { leaf: Tensor, one_at_a_time: Mutex<()> },
     /// Computes the gradients of the inputs. Saved tensors are dropped after use.
     Derive { saved: Keeps, derivative: Box<Derivative> },
 }
@@ -91,7 +93,8 @@ impl Node {
             thread: thread::number(),
             name: "torch::autograd::AccumulateGrad",
             edges: SmallVec::new(),
-            function: Function::Accumulate(leaf),
+            outputs: Vec::new(),
+            function: Function::Accumulate { leaf, one_at_a_time: Mutex::new(()) },
         }
     }
 }
@@ -131,7 +134,12 @@ pub struct Backward<'a> {
 impl Backward<'_> {
     /// The gradient of the first output.
     pub fn grad(&self) -> &Tensor {
-        self.grads[0].as_ref().expect("a node runs only once its output has a gradient")
+        self.grad_of(0)
+    }
+
+    /// The gradient of output `i`; zeros if nothing was computed from that output.
+    pub fn grad_of(&self, i: usize) -> &Tensor {
+        self.grads[i].as_ref().expect("the engine gives every output a gradient")
     }
 
     /// The `i`th tensor kept by [`Op::SAVES`](crate::Op::SAVES).

@@ -72,7 +72,9 @@ impl Saved {
         let version = tensor.version();
         match tensor.origin() {
             Some(edge) => Saved { elements: tensor.alias(), place: Place::Computed(edge), version },
-            None => Saved { elements: tensor.clone(), place: Place::Own, version },
+            None if tensor.requires_grad() => Saved { elements: tensor.clone(), place: Place::Own, version },
+            // The tensor itself may become part of this very graph later, by a change in place.
+            None => Saved { elements: tensor.alias(), place: Place::Own, version },
         }
     }
 
@@ -82,9 +84,10 @@ impl Saved {
         Saved { elements, place: tensor.edge().map_or(Place::Own, Place::Computed), version }
     }
 
-    /// Keeps output number `output`.
-    pub(super) fn output(tensor: &Tensor, output: usize) -> Saved {
-        Saved { elements: tensor.alias(), place: Place::Output(output), version: tensor.version() }
+    /// Keeps an output: by its number, or as a constant if it has no gradient.
+    pub(super) fn output(tensor: &Tensor, number: Option<usize>) -> Saved {
+        let place = number.map_or(Place::Own, Place::Output);
+        Saved { elements: tensor.alias(), place, version: tensor.version() }
     }
 
     /// The tensor; in its place in the graph, if the pass is `recorded` itself.

@@ -20,8 +20,6 @@ struct Place {
     /// The end of paths to this leaf. Weak: it owns the leaf.
     accumulator: Weak<Node>,
     grad: Option<Tensor>,
-    /// For a view, the version of its storage when it was made.
-    seen_version: Option<u64>,
 }
 
 impl Tracking {
@@ -61,6 +59,9 @@ impl Tensor {
             };
         }
         self.0.tracking.tracked.store(requires, Relaxed);
+        if requires {
+            self.0.storage.track();
+        }
         Ok(())
     }
 
@@ -92,7 +93,39 @@ impl Tensor {
     }
 
     /// Replaces the collected gradient.
-    pub fn set_grad(&self, grad: Option<Tensor>) {
+    ///
+    /// # Errors
+    /// If it is not of this tensor's shape, element type and device.
+    pub fn set_grad(&self, grad: Tensor) -> Result<()> {
+        self.check_gradient("set_grad", &grad)?;
+        self.put_grad(Some(grad));
+        Ok(())
+    }
+
+    /// Refuses a gradient that does not look like this tensor.
+    pub(super) fn check_gradient(&self, op: &'static str, grad: &Tensor) -> Result<()> {
+        let fits = (self.shape(), self.dtype(), self.device()) == (grad.shape(), grad.dtype(), grad.device());
+        if fits {
+            return Ok(());
+        }
+        let text = format_args!(
+            "a gradient of shape {:?}, {}, on {}, for a tensor of shape {:?}, {}, on {}",
+            grad.shape(),
+            grad.dtype(),
+            grad.device(),
+            self.shape(),
+            self.dtype(),
+            self.device(),
+        );
+        Err(Error::new(Cause::Shape, op, text))
+    }
+
+    /// Forgets the collected gradient.
+    pub fn clear_grad(&self) {
+        self.put_grad(None);
+    }
+
+    pub(super) fn put_grad(&self, grad: Option<Tensor>) {
         // The old gradient is dropped after the lock: dropping it may run a lot of code.
         let _old = self.0.tracking.update(|place| std::mem::replace(&mut place.grad, grad));
     }
@@ -100,7 +133,9 @@ impl Tensor {
     /// This tensor as the output that `edge` points to.
     pub(crate) fn tracked(mut self, edge: Edge) -> Tensor {
         if Arc::get_mut(&mut self.0).is_none() {
-            self = self.alias();
+            // An operator gave back a tensor that others hold: its output is a view of that.
+            let (storage, layout) = (self.0.storage.clone(), self.0.layout.clone());
+            self = Tensor::from_parts(storage, layout, self.0.dtype, true);
         }
         self.set_origin(edge);
         self
@@ -108,11 +143,8 @@ impl Tensor {
 
     /// Puts the tensor behind `edge`, also when others hold it.
     pub(crate) fn set_origin(&self, edge: Edge) {
-        let seen_version = self.0.is_view.then(|| self.version());
-        self.0.tracking.update(|place| {
-            place.origin = Some(edge);
-            place.seen_version = seen_version;
-        });
+        self.0.tracking.update(|place| place.origin = Some(edge));
+        self.0.storage.track();
         self.0.tracking.tracked.store(true, Relaxed);
     }
 
@@ -156,17 +188,16 @@ impl Tensor {
     /// Refuses a view whose elements were changed behind its back: its place in the graph
     /// no longer tells where they come from.
     pub(super) fn check_fresh(&self, op: &'static str) -> Result<()> {
-        let seen = self.0.tracking.place.lock().as_ref().and_then(|place| place.seen_version);
-        match seen {
-            Some(seen) if seen != self.version() => {
-                let text = format_args!(
-                    "the tensor that this view of shape {:?} looks into was changed in place by {}; take the view again",
-                    self.shape(),
-                    self.storage().changed_by(),
-                );
-                Err(Error::new(Cause::Graph, op, text))
-            }
-            _ => Ok(()),
+        let Some(seen) = self.0.view_of else { return Ok(()) };
+        let changed = if self.requires_grad() { self.version() } else { self.0.storage.recorded_version() };
+        if changed <= seen {
+            return Ok(());
         }
+        let text = format_args!(
+            "the tensor that this view of shape {:?} looks into was changed in place by {}; take the view again",
+            self.shape(),
+            self.storage().changed_by(),
+        );
+        Err(Error::new(Cause::Graph, op, text))
     }
 }

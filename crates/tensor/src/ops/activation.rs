@@ -1,5 +1,6 @@
 //! Activations, and the derivatives that have operators of their own.
 
+use super::check_float;
 use crate::autograd::Saves;
 use crate::op::{Operand, kernel_table};
 use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads};
@@ -85,6 +86,7 @@ fn infer_like(op: &'static str, grad: &Tensor, saved: &Tensor) -> Result<Spec> {
         let text = format_args!("gradient of shape {:?} for shape {:?}", grad.shape(), saved.shape());
         return Err(Error::new(Cause::Shape, op, text));
     }
+    check_float(op, grad)?;
     Ok(Spec::like(grad))
 }
 
@@ -174,7 +176,9 @@ impl Op for Softplus {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().mul(&ctx.saved(0).mul(self.beta)?.sigmoid()?)?)
+        let scaled = ctx.saved(0).mul(self.beta)?;
+        let curved = ctx.grad().mul(&scaled.sigmoid()?)?;
+        grads!(ctx; ctx.grad().where_(&scaled.gt(self.threshold)?, &curved)?)
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
@@ -188,10 +192,7 @@ impl Kernel for Softplus {
     kernel_table!(Softplus);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
-        if !x.dtype().is_float() {
-            let text = format_args!("expects floats, not {}; convert with to_dtype() first", x.dtype());
-            return Err(Error::new(Cause::DType, Self::NAME, text));
-        }
+        check_float(Self::NAME, x)?;
         Ok(Spec::like(x))
     }
 

@@ -8,29 +8,48 @@ use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tens
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::elementwise::{self, Comparison};
 
-/// Whether elements are equal.
-#[derive(Clone, Debug)]
-pub struct Equal;
+/// One line per comparison.
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $op:ident, $method:ident: $name:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $op;
 
-impl Op for Equal {
-    const NAME: &'static str = "aten::eq";
-    type Inputs<'a> = (&'a Tensor, Operand<'a>);
-    type Output = Tensor;
+        impl Op for $op {
+            const NAME: &'static str = $name;
+            type Inputs<'a> = (&'a Tensor, Operand<'a>);
+            type Output = Tensor;
+        }
+
+        impl Kernel for $op {
+            kernel_table!($op);
+
+            fn infer(&self, (a, b): Self::Inputs<'_>) -> Result<Spec> {
+                Ok(Spec { shape: broadcast(Self::NAME, a.shape(), b.shape())?, dtype: DType::Bool })
+            }
+
+            fn cpu(&self, (a, b): Self::Inputs<'_>, out: &Tensor) -> Result<()> {
+                let dtype = result_type(a, b);
+                cpu::map2(Operand::Tensor(a), b, dtype, out, |a, b, out| {
+                    elementwise::compare(Comparison::$op, a, b, out);
+                })
+            }
+        }
+
+        impl Tensor {
+            $(#[$doc])*
+            pub fn $method<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
+                $op.call((self, other.into()))
+            }
+        }
+    )*};
 }
 
-impl Kernel for Equal {
-    kernel_table!(Equal);
-
-    fn infer(&self, (a, b): Self::Inputs<'_>) -> Result<Spec> {
-        Ok(Spec { shape: broadcast(Self::NAME, a.shape(), b.shape())?, dtype: DType::Bool })
-    }
-
-    fn cpu(&self, (a, b): Self::Inputs<'_>, out: &Tensor) -> Result<()> {
-        let dtype = result_type(a, b);
-        cpu::map2(Operand::Tensor(a), b, dtype, out, |a, b, out| {
-            elementwise::compare(Comparison::Equal, a, b, out)
-        })
-    }
+comparisons! {
+    /// Whether each element equals that of the other, a tensor or a number.
+    Equal, eq: "aten::eq";
+    /// Whether each element is greater than that of the other, a tensor or a number.
+    Greater, gt: "aten::gt";
 }
 
 /// Elements of the first tensor where the last one, a condition, is true, and of the second
@@ -90,11 +109,6 @@ impl Kernel for Where {
 }
 
 impl Tensor {
-    /// Whether each element equals that of `other`, a tensor or a number.
-    pub fn eq<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-        Equal.call((self, other.into()))
-    }
-
     /// Elements of this tensor where `condition` is true, of `other` elsewhere; all broadcast.
     pub fn where_(&self, condition: &Tensor, other: &Tensor) -> Result<Tensor> {
         let shape = broadcast(Where::NAME, self.shape(), other.shape())?;

@@ -1,5 +1,6 @@
 //! Rows picked and added to by index.
 
+use super::{check_dims, check_float};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
@@ -54,9 +55,15 @@ impl Kernel for IndexSelect {
             let text = format_args!("expects an index of one dimension, not shape {:?}", index.shape());
             return Err(Error::new(Cause::Shape, Self::NAME, text));
         };
+        check_dims(Self::NAME, &[self.dim], x)?;
         let mut shape = Dims::from_slice(x.shape());
-        if let Some(size) = shape.get_mut(self.dim) {
-            *size = count;
+        match shape.get_mut(self.dim) {
+            Some(size) => *size = count,
+            None if count == 1 => {}
+            None => {
+                let text = format_args!("a tensor without dimensions has one element, not {count}");
+                return Err(Error::new(Cause::Index, Self::NAME, text));
+            }
         }
         Ok(Spec { shape, dtype: x.dtype() })
     }
@@ -106,6 +113,16 @@ impl Kernel for IndexAdd {
 
     fn infer(&self, [x, source, index]: [&Tensor; 3]) -> Result<Spec> {
         check_index(Self::NAME, index)?;
+        check_dims(Self::NAME, &[self.dim], x)?;
+        if index.dim() > 1 || x.dim() == 0 || x.dtype() == DType::Bool {
+            let text = format_args!(
+                "expects numbers with dimensions and an index of one, not {} {:?} and an index of shape {:?}",
+                x.dtype(),
+                x.shape(),
+                index.shape()
+            );
+            return Err(Error::new(Cause::Shape, Self::NAME, text));
+        }
         let mut expected = Dims::from_slice(x.shape());
         if let Some(size) = expected.get_mut(self.dim) {
             *size = index.numel();
@@ -224,7 +241,16 @@ impl Kernel for EmbeddingDenseBackward {
 
     fn infer(&self, [grad, indices]: [&Tensor; 2]) -> Result<Spec> {
         check_index(Self::NAME, indices)?;
+        check_float(Self::NAME, grad)?;
         let width = grad.shape().last().copied().unwrap_or(1);
+        if grad.numel() != indices.numel() * width {
+            let text = format_args!(
+                "gradient of shape {:?} for indices of shape {:?}",
+                grad.shape(),
+                indices.shape()
+            );
+            return Err(Error::new(Cause::Shape, Self::NAME, text));
+        }
         Ok(Spec::new([self.rows, width], grad.dtype()))
     }
 

@@ -27,6 +27,7 @@ impl Op for NllLoss {
     const NAME: &'static str = "aten::nll_loss_forward";
     const BACKWARD: &'static str = "NllLossBackward0";
     const SAVES: Saves = Saves::Both;
+    const DIFFERENTIABLE: usize = 1;
     type Inputs<'a> = Samples<'a>;
     type Output = [Tensor; 2];
 
@@ -168,8 +169,17 @@ impl Op for NllLossBackward {
 impl Kernel for NllLossBackward {
     kernel_table!(NllLossBackward);
 
-    fn infer(&self, ([_, x, target, _], weight): Self::Inputs<'_>) -> Result<Spec> {
-        check_samples(Self::NAME, x, target, weight)?;
+    fn infer(&self, ([grad, x, target, total], weight): Self::Inputs<'_>) -> Result<Spec> {
+        let (samples, _) = check_samples(Self::NAME, x, target, weight)?;
+        let expected = if matches!(self.reduction, Reduction::None) { samples } else { 1 };
+        if grad.numel() != expected || total.numel() != 1 || grad.dtype() != x.dtype() {
+            let text = format_args!(
+                "gradient of shape {:?} and {} for {samples} samples",
+                grad.shape(),
+                grad.dtype()
+            );
+            return Err(Error::new(Cause::Shape, Self::NAME, text));
+        }
         Ok(Spec::like(x))
     }
 

@@ -284,7 +284,7 @@ impl Tensor {
             );
             return Err(Error::new(Cause::Shape, NAME, text));
         }
-        let rows = self.numel() / features.max(1);
+        let rows = self.shape()[..self.dim() - 1].iter().product();
         let flat = if self.dim() == 2 { self.clone() } else { self.reshape([rows, features])? };
         let out = match bias {
             Some(bias) => bias.addmm(&flat, &weight.t()?)?,

@@ -32,7 +32,7 @@ pub use shape::*;
 pub use softmax::*;
 pub use unary::*;
 
-use crate::{Cause, Error, Result, Scalar};
+use crate::{Cause, Error, Result, Scalar, Tensor};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -46,6 +46,28 @@ pub(crate) fn dim_index(op: &'static str, dim: isize, rank: usize) -> Result<usi
     }
     let text = format_args!("dimension {dim} is out of range: expected {} to {}", -count, count - 1);
     Err(Error::new(Cause::Index, op, text))
+}
+
+/// Refuses dimensions that `x` does not have, or that are named twice.
+pub(crate) fn check_dims(op: &'static str, dims: &[usize], x: &Tensor) -> Result<()> {
+    let repeated = dims.iter().enumerate().any(|(i, dim)| dims[..i].contains(dim));
+    if !repeated && dims.iter().all(|&dim| dim < x.dim().max(1)) {
+        return Ok(());
+    }
+    Err(Error::new(
+        Cause::Index,
+        op,
+        format_args!("shape {:?} has no dimensions {dims:?}, each once", x.shape()),
+    ))
+}
+
+/// Refuses anything but floats.
+pub(crate) fn check_float(op: &'static str, x: &Tensor) -> Result<()> {
+    if x.dtype().is_float() {
+        return Ok(());
+    }
+    let text = format_args!("expects floats, not {}; convert with to_dtype() first", x.dtype());
+    Err(Error::new(Cause::DType, op, text))
 }
 
 /// The shape that both broadcast to.

@@ -1,7 +1,9 @@
 //! Optimizer steps in one pass over each parameter.
 
+use super::check_float;
 use crate::op::kernel_table;
-use crate::{Cause, Error, Kernel, Op, Result, Tensor};
+use crate::{Cause, Error, Kernel, Key, Op, Result, Tensor, cpu};
+use cresset_dispatch::key;
 use cresset_kernels::optimizer;
 
 pub use cresset_kernels::optimizer::AdamStep;
@@ -44,7 +46,13 @@ impl Kernel for FusedAdam {
             let text = format_args!("expects four lists of one length, not {} tensors", inputs.len());
             return Err(Error::new(Cause::Argument, Self::NAME, text));
         }
+        let step = self.step;
+        if step.step == 0 || step.amsgrad {
+            return Err(Error::new(Cause::Argument, Self::NAME, "expects steps from 1 on, and no amsgrad"));
+        }
         for [param, others @ ..] in FusedAdam::groups(inputs) {
+            check_float(Self::NAME, param)?;
+            check_apart(param, others)?;
             for other in others {
                 if other.shape() != param.shape() || other.dtype() != param.dtype() {
                     let text = format_args!(
@@ -70,9 +78,10 @@ impl Kernel for FusedAdam {
 
     fn cpu(&self, inputs: &[&Tensor], (): &()) -> Result<()> {
         for [param, grad, first, second] in FusedAdam::groups(inputs) {
-            let grad = grad.contiguous()?;
-            let (reading, mut writing) = (grad.read(), param.write());
-            let (mut first_moment, mut second_moment) = (first.write(), second.write());
+            let shared = grad.storage().same_as(param.storage());
+            let grad = if shared { grad.copy()? } else { grad.contiguous()? };
+            let ([mut writing, mut first_moment, mut second_moment], reading) =
+                cpu::lock_all([param, first, second], &grad);
             optimizer::adam(
                 self.step,
                 param.elements_mut(&mut writing),
@@ -84,4 +93,19 @@ impl Kernel for FusedAdam {
         }
         Ok(())
     }
+}
+
+/// Refuses what one step would change twice, and tensors whose changes would go unrecorded.
+fn check_apart(param: &Tensor, [grad, first, second]: [&Tensor; 3]) -> Result<()> {
+    let pairs = [(param, first), (param, second), (first, second), (grad, first), (grad, second)];
+    if pairs.iter().any(|(a, b)| a.storage().same_as(b.storage())) {
+        let text = "a parameter, its gradient and its moments must have memory of their own";
+        return Err(Error::new(Cause::Argument, FusedAdam::NAME, text));
+    }
+    let recording = !key::excluded().contains(Key::AUTOGRAD);
+    if recording && [param, first, second].iter().any(|tensor| tensor.requires_grad()) {
+        let text = "changes tensors that require grad; call it under no_grad()";
+        return Err(Error::new(Cause::Graph, FusedAdam::NAME, text));
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Reductions: sums, means, maxima and where they are.
 
-use super::sizes;
+use super::{check_dims, check_float, sizes};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::promote::float_type;
@@ -91,6 +91,7 @@ impl Kernel for Sum {
     kernel_table!(Sum);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+        check_dims(Self::NAME, &self.dims, x)?;
         let dtype = if x.dtype().is_float() { x.dtype() } else { DType::I64 };
         Ok(Spec { shape: reduced(x.shape(), &self.dims, self.keep), dtype })
     }
@@ -120,10 +121,8 @@ impl Kernel for Mean {
     kernel_table!(Mean);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
-        if !x.dtype().is_float() {
-            let text = format_args!("expects floats, not {}; convert with to_dtype() first", x.dtype());
-            return Err(Error::new(Cause::DType, Self::NAME, text));
-        }
+        check_dims(Self::NAME, &self.dims, x)?;
+        check_float(Self::NAME, x)?;
         Ok(Spec { shape: reduced(x.shape(), &self.dims, self.keep), dtype: float_type(x.dtype()) })
     }
 
@@ -264,6 +263,7 @@ impl Kernel for Argmax {
 
 /// The shape of a choice along `dim`, which must offer one.
 fn choose(op: &'static str, x: &Tensor, dim: usize, keep: bool) -> Result<Dims> {
+    check_dims(op, &[dim], x)?;
     if x.shape().get(dim) == Some(&0) {
         let text = format_args!("dimension {dim} of shape {:?} has no elements to choose from", x.shape());
         return Err(Error::new(Cause::Index, op, text));

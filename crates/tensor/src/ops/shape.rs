@@ -98,8 +98,10 @@ impl Op for Transpose {
 impl Forward for Transpose {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         if x.dim() == 0 {
-            return Ok(x.alias());
+            return x.as_layout(x.layout().clone());
         }
+        super::check_dims(Self::NAME, &[self.a], x)?;
+        super::check_dims(Self::NAME, &[self.b], x)?;
         x.as_layout(x.layout().transpose(self.a, self.b))
     }
 }
@@ -160,7 +162,8 @@ impl Op for View {
 impl Forward for View {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let layout = x.layout().view(&self.shape).ok_or_else(|| {
-            let text = match self.shape.iter().product::<usize>() == x.numel() {
+            let wanted = Layout::contiguous(&self.shape).map(|layout| layout.len());
+            let text = match wanted == Some(x.numel()) {
                 true => "cannot be seen as",
                 false => "has another number of elements than",
             };

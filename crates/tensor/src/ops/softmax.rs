@@ -1,5 +1,6 @@
 //! The logarithm of softmax.
 
+use super::{check_dims, check_float};
 use crate::autograd::Saves;
 use crate::op::{Operand, kernel_table};
 use crate::promote::float_type;
@@ -36,6 +37,7 @@ impl Kernel for LogSoftmax {
     kernel_table!(LogSoftmax);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+        check_dims(Self::NAME, &[self.dim], x)?;
         Ok(Spec::new(x.shape(), float_type(x.dtype())))
     }
 
@@ -82,6 +84,8 @@ impl Kernel for LogSoftmaxBackward {
             let text = format_args!("gradient of shape {:?} for shape {:?}", grad.shape(), y.shape());
             return Err(Error::new(Cause::Shape, Self::NAME, text));
         }
+        check_dims(Self::NAME, &[self.dim], y)?;
+        check_float(Self::NAME, grad)?;
         Ok(Spec::like(grad))
     }
 
