@@ -54,7 +54,8 @@ impl Builder {
         }
     }
 
-    /// What to watch. By default the host, and devices where there are any.
+    /// What to watch. By default the host and devices. A device is watched by traces that
+    /// begin after it was made ready.
     pub fn activities(mut self, activities: impl IntoIterator<Item = Activity>) -> Builder {
         self.activities = Some(activities.into_iter().collect());
         self
@@ -155,7 +156,8 @@ impl Builder {
     /// Whether to watch the host, and devices.
     pub(crate) fn watched(&self) -> Result<(bool, bool)> {
         let asked = |activity| self.activities.as_ref().is_none_or(|list| list.contains(&activity));
-        let watched = (asked(Activity::Cpu), asked(Activity::Device) && device::is_present());
-        if watched == (false, false) { Err(Error::NoActivities) } else { Ok(watched) }
+        let watched = (asked(Activity::Cpu), asked(Activity::Device));
+        let something = watched.0 || watched.1 && device::is_present();
+        if something { Ok(watched) } else { Err(Error::NoActivities) }
     }
 }

@@ -21,6 +21,11 @@ pub enum Error {
     },
     /// The profiler is running already.
     AlreadyRunning,
+    /// Results were asked for before the first trace was complete.
+    StillRunning {
+        /// What was tried.
+        action: &'static str,
+    },
     /// Nothing was recorded yet.
     NoTrace {
         /// What was asked of it.
@@ -80,9 +85,12 @@ impl fmt::Display for Error {
         match self {
             Error::NotRunning { action } => write!(f, "cannot {action}: the profiler is not running"),
             Error::AlreadyRunning => f.write_str("cannot start: the profiler is running already"),
+            Error::StillRunning { action } => {
+                write!(f, "cannot {action}: nothing is complete yet, call stop() first")
+            }
             Error::NoTrace { action } => write!(f, "cannot {action}: nothing was recorded yet"),
             Error::NoActivities => {
-                f.write_str("no activity to record: ask for the host's or register a device")
+                f.write_str("no activity to record: ask for the host's, or make a device ready first")
             }
             Error::UnknownActivity { asked } => {
                 write!(f, "unknown activity {asked:?}: known are cpu, device, npu")

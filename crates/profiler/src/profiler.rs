@@ -9,6 +9,7 @@ use crate::schedule::Action;
 use crate::session::{self, Session};
 use crate::trace::{About, Event, Trace};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
 pub(crate) type Handler = Box<dyn FnMut(&Profiler) -> std::result::Result<(), BoxError> + Send>;
@@ -183,8 +184,10 @@ impl Profiler {
 
     fn ready(&mut self) -> Result<()> {
         let Some(mut handler) = self.options.handler.take() else { return Ok(()) };
-        let outcome = handler(self);
+        // Put back also when it panics: the next trace is handed to it all the same.
+        let outcome = catch_unwind(AssertUnwindSafe(|| handler(self)));
         self.options.handler = Some(handler);
+        let outcome = outcome.unwrap_or_else(|panic| resume_unwind(panic));
         outcome.map_err(|source| Error::Handler { source })
     }
 
@@ -220,7 +223,10 @@ impl Profiler {
     }
 
     fn trace_for(&self, action: &'static str) -> Result<&Trace> {
-        self.trace.as_ref().ok_or(Error::NoTrace { action })
+        self.trace.as_ref().ok_or(match self.action {
+            Some(_) => Error::StillRunning { action },
+            None => Error::NoTrace { action },
+        })
     }
 
     /// The last finished trace, for keeps.
