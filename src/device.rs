@@ -1,5 +1,6 @@
 //! Devices by name, made ready when first asked for.
 
+use crate::tensor::Key;
 use crate::{Device, Result};
 use cresset_npu::Library;
 
@@ -12,11 +13,21 @@ use cresset_npu::Library;
 /// If there is no such device, or its library cannot be loaded.
 pub fn device(name: &str) -> Result<Device> {
     if name.split(':').next() == Some("npu") {
-        cresset_npu::init(Library::installed().or_embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+        load_npu()?;
     }
+    // Known from the start, so that whoever mistypes a name is told of it.
+    Key::claim("npu");
     let device: Device = name.parse()?;
     if !matches!(device, Device::CPU | Device::META) {
         crate::tensor::backend::of(device)?;
     }
     Ok(device)
+}
+
+/// Loads the library of the NPU, or the embedded simulator in its place; see [`device`].
+///
+/// # Errors
+/// If neither can be had: every path tried, and what to do.
+pub fn load_npu() -> Result<()> {
+    cresset_npu::init(Library::installed().or_embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))
 }

@@ -11,6 +11,7 @@
 //! | [`profiler`] | sessions, tables, traces |
 //! | [`npu`] | the Ascend NPU, over its C library or the simulator behind it |
 //! | [`dispatch`] | the switchboard that all of them meet at |
+//! | [`kernels`] | host math, for operators of your own |
 //! | [`data`] | data sets that come along |
 //!
 //! ```
@@ -33,6 +34,7 @@ pub mod data;
 mod device;
 
 pub use cresset_dispatch as dispatch;
+pub use cresset_kernels as kernels;
 pub use cresset_nn as nn;
 pub use cresset_npu as npu;
 pub use cresset_optim as optim;
@@ -40,7 +42,7 @@ pub use cresset_profiler as profiler;
 pub use cresset_tensor as tensor;
 
 pub use cresset_tensor::{DType, Device, Error, Result, Scalar, Tensor, manual_seed, no_grad};
-pub use device::device;
+pub use device::{device, load_npu};
 
 /// What most programs need.
 pub mod prelude {

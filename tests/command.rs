@@ -78,13 +78,17 @@ fn bench_prints_one_json_line_per_workload() {
 #[test]
 fn bad_input_is_an_error_that_says_what_to_do() {
     let text = complaint(&["train", "mlp", "--device", "tpu"]);
-    assert!(text.contains(r#"unknown device "tpu": known are cpu, meta"#), "{text}");
+    assert!(text.contains(r#"unknown device "tpu": known are cpu, meta, npu"#), "{text}");
     let text = complaint(&["train", "mlp", "--device", "npu:7"]);
-    assert!(text.contains("npu:7 does not exist: there are 1 npu devices"), "{text}");
+    assert!(text.contains("npu:7 does not exist: the last one is npu:0"), "{text}");
     let text = complaint(&["train", "mlp", "--batch", "0"]);
     assert!(text.contains("at least one epoch and one sample per step"), "{text}");
     let text = complaint(&["bench", "w99"]);
-    assert!(text.contains("no workload has such a name"), "{text}");
+    assert!(text.contains(r#"no workload has "w99" in its name; there are w2/add2x2"#), "{text}");
+    let text = complaint(&["train", "mlp", "--lr", "-1"]);
+    assert!(text.contains("Adam: lr is -1, expected"), "{text}");
+    let text = complaint(&["train", "mlp", "--device", "meta"]);
+    assert!(text.contains("meta tensors have no elements"), "{text}");
 }
 
 #[test]
@@ -99,6 +103,30 @@ fn an_unwritable_directory_is_refused_before_training() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("cannot write to") && text.contains("unwritable"), "{text}");
     assert!(output.stdout.is_empty(), "training had begun");
+}
+
+#[test]
+fn a_run_too_short_to_profile_is_refused_before_anything_is_written() {
+    let folder = scratch("too-short");
+    let path = folder.to_str().unwrap();
+    let text = complaint(&["train", "mlp", "--epochs", "1", "--batch", "1437", "--profile", path]);
+    assert!(text.contains("--profile leaves out 4 steps, and there are 1"), "{text}");
+    assert!(!folder.exists());
+}
+
+#[test]
+fn output_that_nobody_reads_ends_the_command_quietly() {
+    use std::process::Stdio;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cresset"))
+        .args(["train", "mlp", "--epochs", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
+    assert!(output.status.success());
 }
 
 #[test]

@@ -6,9 +6,16 @@ mod progress;
 mod train;
 
 use clap::{Parser, Subcommand};
+use std::fmt::Display;
+use std::io::Write;
 
 /// Whatever went wrong, told to the user in one line.
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Prints a line; unlike `println!`, it fails rather than panics when nobody reads on.
+fn say(line: impl Display) -> Outcome {
+    Ok(writeln!(std::io::stdout(), "{line}")?)
+}
 
 /// Train models in Rust, and see every operator.
 #[derive(Parser)]

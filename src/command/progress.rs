@@ -1,7 +1,7 @@
 //! Progress: a bar on a terminal, plain lines elsewhere.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 /// Shows how far a training run is.
 pub(crate) struct Progress {
@@ -34,7 +34,8 @@ impl Progress {
         let line = format!("epoch {epoch:>2}/{}  loss {loss:.4}", self.epochs);
         match &self.bar {
             Some(bar) => bar.set_message(line),
-            None => eprintln!("{line}"),
+            // Progress is a courtesy: training goes on if nobody can see it.
+            None => drop(writeln!(std::io::stderr(), "{line}")),
         }
     }
 }

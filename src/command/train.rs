@@ -1,7 +1,7 @@
 //! `cresset train`: trains a model, says how good it is, and shows where the time went.
 
-use super::Outcome;
 use super::progress::Progress;
+use super::{Outcome, say};
 use clap::{Args, ValueEnum};
 use cresset::data::{self, Labelled};
 use cresset::prelude::*;
@@ -16,16 +16,16 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "cpu")]
     device: String,
     /// How often to go through the data
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, allow_negative_numbers = true)]
     epochs: usize,
     /// Samples per step
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, allow_negative_numbers = true)]
     batch: usize,
     /// The learning rate
-    #[arg(long, default_value_t = 2e-3)]
+    #[arg(long, default_value_t = 2e-3, allow_negative_numbers = true)]
     lr: f64,
     /// Where the random numbers start
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     seed: u64,
     /// Profile a few steps and write the trace to this directory
     #[arg(long, value_name = "DIR")]
@@ -43,13 +43,13 @@ enum Model {
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let Model::Mlp = arguments.model;
-    if arguments.epochs == 0 || arguments.batch == 0 {
-        return Err("train: expects at least one epoch and one sample per step".into());
-    }
     let device = device(&arguments.device)?;
+    let (training, held_out) = {
+        cresset::manual_seed(arguments.seed);
+        split(&data::digits()?)?
+    };
+    check(arguments, device, training.len())?;
     prepare(arguments)?;
-    cresset::manual_seed(arguments.seed);
-    let (training, held_out) = split(&data::digits()?)?;
     let model = Sequential::new()
         .push(Linear::new(64, 128)?)
         .push(Relu)
@@ -57,23 +57,41 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         .push(Relu)
         .push(Linear::new(64, 10)?);
     model.to(device)?;
-    println!("training an mlp on {} digits, on {}", training.len(), describe(device));
+    say(format_args!("training an mlp on {} digits, on {}", training.len(), describe(device)))?;
 
     let started = Instant::now();
     let losses = fit(arguments, &model, &training, device)?;
     let seconds = started.elapsed().as_secs_f64();
-    let accuracy = accuracy(&model, &held_out, device)?;
-    println!(
-        "held-out accuracy {:.2} % of {} digits, {} steps in {seconds:.1} s",
-        accuracy * 100.0,
-        held_out.len(),
-        losses.len()
-    );
     if let Some(file) = &arguments.losses {
         let lines: String = losses.iter().map(|loss| format!("{loss:?}\n")).collect();
         std::fs::write(file, lines).map_err(|error| cannot_write(file, error))?;
     }
+    let accuracy = accuracy(&model, &held_out, device)? * 100.0;
+    let (count, steps) = (held_out.len(), losses.len());
+    say(format_args!("held-out accuracy {accuracy:.2} % of {count} digits, {steps} steps in {seconds:.1} s"))
+}
+
+/// Refuses what cannot be trained or profiled, before anything is written.
+fn check(arguments: &Arguments, device: Device, samples: usize) -> Outcome {
+    if arguments.epochs == 0 || arguments.batch == 0 {
+        return Err("train: expects at least one epoch and one sample per step".into());
+    }
+    if device == Device::META {
+        return Err("train: meta tensors have no elements to learn from; use cpu or npu".into());
+    }
+    // The optimizer knows which numbers it can work with.
+    Adam::new(Vec::new(), arguments.adam())?;
+    let steps = arguments.epochs * samples.div_ceil(arguments.batch);
+    if arguments.profile.is_some() && steps <= LEFT_OUT {
+        return Err(format!("train: --profile leaves out {LEFT_OUT} steps, and there are {steps}; use more epochs or smaller batches").into());
+    }
     Ok(())
+}
+
+impl Arguments {
+    fn adam(&self) -> AdamOptions {
+        AdamOptions { lr: self.lr, ..AdamOptions::default() }
+    }
 }
 
 /// Makes sure that all results can be written, before time is spent on them.
@@ -121,8 +139,7 @@ fn describe(device: Device) -> String {
 
 /// Trains and returns the loss of every step.
 fn fit(arguments: &Arguments, model: &Sequential, training: &Labelled, device: Device) -> Outcome<Vec<f64>> {
-    let options = AdamOptions { lr: arguments.lr, ..AdamOptions::default() };
-    let mut optimizer = Adam::new(model.parameters(), options)?;
+    let mut optimizer = Adam::new(model.parameters(), arguments.adam())?;
     let steps = training.len().div_ceil(arguments.batch);
     let progress = Progress::new(arguments.epochs, steps);
     let mut profile = arguments.profile.as_deref().map(Profile::start).transpose()?;
@@ -163,7 +180,10 @@ fn accuracy(model: &Sequential, held_out: &Labelled, device: Device) -> Outcome<
     Ok(right.item()?.as_f64() / held_out.len() as f64)
 }
 
-/// A window of steps under the profiler: the first few are left out, they are not typical.
+/// Steps before the profile: the first ones are not typical.
+const LEFT_OUT: usize = 4;
+
+/// A window of steps under the profiler.
 struct Profile<'a> {
     profiler: Profiler,
     directory: &'a Path,
@@ -172,7 +192,7 @@ struct Profile<'a> {
 impl<'a> Profile<'a> {
     fn start(directory: &'a Path) -> Outcome<Profile<'a>> {
         let profiler = Profiler::builder()
-            .schedule(Schedule::new(3, 1, 5)?.repeat(1))
+            .schedule(Schedule::new(LEFT_OUT as u64 - 1, 1, 5)?.repeat(1))
             .record_shapes(true)
             .profile_memory(true)
             .with_flops(true)
@@ -186,20 +206,22 @@ impl<'a> Profile<'a> {
 
     fn finish(mut self) -> Outcome {
         self.profiler.stop()?;
-        println!("{}", self.profiler.key_averages()?.table().sort_by("self_cpu_time_total")?.row_limit(20));
         let trace = self.profiler.trace()?;
         let path = self.directory.join("mlp.pt.trace.json");
         trace.export_chrome_trace(&path)?;
-        println!("trace: {}", path.display());
-        println!(
-            "  open it at https://ui.perfetto.dev (nothing is uploaded), in chrome://tracing or speedscope"
+        let mut where_to_open = format!(
+            "trace: {}\n  open it at https://ui.perfetto.dev (nothing is uploaded), in chrome://tracing or speedscope",
+            path.display()
         );
         if trace.device_events().len() > 0 {
             let path = self.directory.join("mlp.cuda.pt.trace.json");
             trace.export_chrome_trace_as_cuda(&path)?;
-            println!("trace: {}", path.display());
-            println!("  the same for HolisticTraceAnalysis, which knows launches by CUDA's names only");
+            where_to_open += &format!(
+                "\ntrace: {}\n  the same for HolisticTraceAnalysis, which knows launches by CUDA's names only",
+                path.display()
+            );
         }
-        Ok(())
+        say(self.profiler.key_averages()?.table().sort_by("self_cpu_time_total")?.row_limit(20))?;
+        say(where_to_open)
     }
 }

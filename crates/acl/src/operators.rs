@@ -45,6 +45,8 @@ macro_rules! operators {
 
             eq_tensor = aclnnEqTensor(x: Tensor, other: Tensor, out: Tensor);
             eq_scalar = aclnnEqScalar(x: Tensor, other: Scalar, out: Tensor);
+            gt_tensor = aclnnGtTensor(x: Tensor, other: Tensor, out: Tensor);
+            gt_scalar = aclnnGtScalar(x: Tensor, other: Scalar, out: Tensor);
             s_where = aclnnSWhere(condition: Tensor, x: Tensor, other: Tensor, out: Tensor);
 
             mm = aclnnMm(x: Tensor, other: Tensor, out: Tensor, cube: i8);

@@ -1,7 +1,7 @@
 //! Devices: which one a thread works on, how many there are, and what they are called.
 
 use crate::status::AclResult;
-use crate::sys::{call, loaded, text_of};
+use crate::sys::{Origin, call, loaded, text_of};
 use cresset_acl::{code, constant};
 use cresset_tensor::{Device, Key};
 use std::cell::Cell;
@@ -84,7 +84,13 @@ pub(crate) fn memory(index: u8) -> AclResult<(usize, usize)> {
 }
 
 /// What the chip is called. A simulated one says so here.
-pub(crate) fn soc_name() -> String {
+/// What the chip is called; an embedded one says that it is simulated, whatever it is called.
+pub(crate) fn name() -> String {
+    let (name, embedded) = (soc_name(), matches!(loaded().origin, Origin::Embedded { .. }));
+    if embedded && !name.contains("simulated") { format!("{name} (simulated)") } else { name }
+}
+
+fn soc_name() -> String {
     // SAFETY: has no preconditions.
     let name = unsafe { (loaded().runtime.aclrtGetSocName)() };
     // SAFETY: null, or a text that lives as long as the library.

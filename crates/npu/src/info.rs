@@ -37,7 +37,7 @@ pub fn info() -> Result<Info, Box<dyn std::error::Error + Send + Sync>> {
     Ok(Info {
         library: loaded.origin.describe(),
         is_embedded: matches!(loaded.origin, Origin::Embedded { .. }),
-        soc: device::soc_name(),
+        soc: device::name(),
         version: device::version()?,
         devices,
         memory,

@@ -3,7 +3,7 @@
 //! It is warmed up, then run in batches of at least a millisecond until its time is spent.
 //! The fastest batch counts: everything that disturbs a measurement makes it slower.
 
-use super::Outcome;
+use super::{Outcome, say};
 use cresset::Result;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -31,6 +31,7 @@ pub(super) struct Harness {
     pub(super) mode: Mode,
     pub(super) filter: Option<String>,
     pub(super) measured: usize,
+    pub(super) left_out: Vec<String>,
     threads: usize,
     json: bool,
     only: Vec<String>,
@@ -53,6 +54,7 @@ impl Harness {
             mode: mode(variable("BENCH_MODE").as_deref())?,
             filter: None,
             measured: 0,
+            left_out: Vec::new(),
             threads,
             json,
             only: only.split(',').filter(|prefix| !prefix.is_empty()).map(str::to_owned).collect(),
@@ -71,23 +73,19 @@ impl Harness {
     }
 
     /// Prepares and measures the workload `name`, if it is wanted.
-    pub(super) fn bench<F>(
-        &mut self,
-        name: &str,
-        work: Work,
-        prepare: impl FnOnce() -> Result<F>,
-    ) -> Result<()>
+    pub(super) fn bench<F>(&mut self, name: &str, work: Work, prepare: impl FnOnce() -> Result<F>) -> Outcome
     where
         F: FnMut() -> Result<()>,
     {
         if !self.wants(name) {
+            self.left_out.push(name.to_owned());
             return Ok(());
         }
         self.measured += 1;
         let mut call = prepare()?;
         if let Mode::Memory { steps, .. } = self.mode {
             (0..steps).try_for_each(|_| call())?;
-            self.tell(&format!("w7/rss/{name}"), peak_memory(), "MiB", 0.0, 0.0, steps);
+            self.tell(&format!("w7/rss/{name}"), peak_memory(), "MiB", 0.0, 0.0, steps)?;
             return Ok(());
         }
         let samples = self.sample(&mut call)?;
@@ -96,8 +94,7 @@ impl Harness {
             Work::Call => (fastest, "ns"),
             Work::Step => (1e9 / fastest, "step/s"),
         };
-        self.tell(name, value, unit, fastest, median, samples.len());
-        Ok(())
+        self.tell(name, value, unit, fastest, median, samples.len())
     }
 
     /// Nanoseconds per call, batch by batch, fastest first.
@@ -123,15 +120,17 @@ impl Harness {
         Ok(samples)
     }
 
-    fn tell(&self, workload: &str, value: f64, unit: &str, ns: f64, median: f64, samples: usize) {
+    fn tell(&self, workload: &str, value: f64, unit: &str, ns: f64, median: f64, samples: usize) -> Outcome {
         if self.json {
             let line = json!({
                 "peer": "cresset", "workload": workload, "threads": self.threads, "value": value,
                 "unit": unit, "ns": ns, "med_ns": median, "samples": samples,
             });
-            println!("{line}");
+            say(line)
         } else {
-            println!("{workload:<24} {value:>12.1} {unit:<7} (median {median:.0} ns, {samples} samples)");
+            say(format_args!(
+                "{workload:<24} {value:>12.1} {unit:<7} (median {median:.0} ns, {samples} samples)"
+            ))
         }
     }
 }

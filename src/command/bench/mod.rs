@@ -3,15 +3,17 @@
 mod harness;
 mod workloads;
 
-use super::Outcome;
+use super::{Outcome, say};
 use clap::Args;
 use harness::{Harness, Mode};
 
-/// The same settings can come from the environment, for scripts that measure many programs
-/// alike: `BENCH_THREADS`, `BENCH_ONLY` (prefixes of names), `BENCH_BUDGET_MS` (time per
-/// workload) and `BENCH_MODE` (`bench`; `first`: one small call, then exit; `rss:NAME:STEPS`:
-/// the most memory that so many steps need).
 #[derive(Args)]
+#[command(after_help = "\
+Environment, for scripts that measure many programs alike:
+  BENCH_THREADS    as --threads
+  BENCH_ONLY       prefixes of names, separated by commas
+  BENCH_BUDGET_MS  time per workload
+  BENCH_MODE       bench; first: one small call, then exit; rss:NAME:STEPS: the most memory that so many steps need")]
 pub(crate) struct Arguments {
     /// Only workloads whose name contains this, e.g. w2 or mlp
     filter: Option<String>,
@@ -30,10 +32,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         return Ok(workloads::first()?);
     }
     workloads::run_all(&mut harness)?;
-    if harness.measured == 0 && arguments.filter.is_some() {
-        return Err(
-            "bench: no workload has such a name; run `cresset bench` without a filter to see all".into()
-        );
+    if let (0, Some(filter)) = (harness.measured, &arguments.filter) {
+        let names = harness.left_out.join(", ");
+        return Err(format!("bench: no workload has {filter:?} in its name; there are {names}").into());
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The workloads.
 
+use super::Outcome;
 use super::harness::{Harness, Work};
 use cresset::Result;
 use cresset::prelude::*;
@@ -12,13 +13,13 @@ pub(super) fn first() -> Result<()> {
     Ok(())
 }
 
-pub(super) fn run_all(harness: &mut Harness) -> Result<()> {
+pub(super) fn run_all(harness: &mut Harness) -> Outcome {
     tiny_calls(harness)?;
     mlp_steps(harness)
 }
 
 /// What a call costs when there is next to nothing to compute.
-fn tiny_calls(harness: &mut Harness) -> Result<()> {
+fn tiny_calls(harness: &mut Harness) -> Outcome {
     harness.bench("w2/add2x2", Work::Call, || {
         let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
         Ok(move || x.add(&x).map(|y| drop(black_box(y))))
@@ -30,14 +31,14 @@ fn tiny_calls(harness: &mut Harness) -> Result<()> {
     harness.bench("w2/sqsum_fwbw", Work::Call, || {
         let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?.with_grad()?;
         Ok(move || {
-            x.set_grad(None);
+            x.clear_grad();
             x.mul(&x)?.sum()?.backward()
         })
     })
 }
 
 /// Whole training steps of a 784-512-256-10 network.
-fn mlp_steps(harness: &mut Harness) -> Result<()> {
+fn mlp_steps(harness: &mut Harness) -> Outcome {
     for batch in [64, 1024] {
         harness.bench(&format!("w4/mlp_b{batch}_sgd"), Work::Step, || {
             let options = SgdOptions { lr: 1e-3, ..SgdOptions::default() };

@@ -6,22 +6,51 @@ use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
 use cresset_kernels::elementwise::{self, Comparison};
 use cresset_kernels::{DType, Scalar};
+use std::ffi::CStr;
 
 pub(crate) fn eq_tensor(x: Tensor, other: Tensor, out: Tensor) -> Planned {
-    let dtype = promote(x.dtype(), other.dtype());
-    let [x, other] = broadcast([x, other], &out)?;
-    compute(c"Equal", [x, other], dtype, out, DType::Bool, |[x, other], out| {
-        elementwise::compare(Comparison::Equal, x, other, out);
-    })
+    with_tensor(c"Equal", Comparison::Equal, x, other, out)
 }
 
 pub(crate) fn eq_scalar(x: Tensor, other: Scalar, out: Tensor) -> Planned {
+    with_scalar(c"Equal", Comparison::Equal, x, other, out)
+}
+
+pub(crate) fn gt_tensor(x: Tensor, other: Tensor, out: Tensor) -> Planned {
+    with_tensor(c"Greater", Comparison::Greater, x, other, out)
+}
+
+pub(crate) fn gt_scalar(x: Tensor, other: Scalar, out: Tensor) -> Planned {
+    with_scalar(c"Greater", Comparison::Greater, x, other, out)
+}
+
+fn with_tensor(
+    kernel: &'static CStr,
+    comparison: Comparison,
+    x: Tensor,
+    other: Tensor,
+    out: Tensor,
+) -> Planned {
+    let dtype = promote(x.dtype(), other.dtype());
+    let [x, other] = broadcast([x, other], &out)?;
+    compute(kernel, [x, other], dtype, out, DType::Bool, move |[x, other], out| {
+        elementwise::compare(comparison, x, other, out);
+    })
+}
+
+fn with_scalar(
+    kernel: &'static CStr,
+    comparison: Comparison,
+    x: Tensor,
+    other: Scalar,
+    out: Tensor,
+) -> Planned {
     let dtype = with_number(x.dtype(), other);
     let [x] = broadcast([x], &out)?;
-    compute(c"Equal", [x], dtype, out, DType::Bool, move |[x], out| {
+    compute(kernel, [x], dtype, out, DType::Bool, move |[x], out| {
         let number = Temporary::new(dtype, x.shape());
         number.write(|to| elementwise::fill(other, to));
-        number.read(|other| elementwise::compare(Comparison::Equal, x, other, out));
+        number.read(|other| elementwise::compare(comparison, x, other, out));
     })
 }
 

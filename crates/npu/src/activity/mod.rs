@@ -155,7 +155,7 @@ impl Source for Devices {
     fn devices(&self, visit: &mut dyn FnMut(Properties)) {
         for index in allocator::in_use() {
             let memory = device::memory(index).map_or(0, |(_, total)| total as u64);
-            visit(Properties { device: device::device(index), name: device::soc_name(), memory });
+            visit(Properties { device: device::device(index), name: device::name(), memory });
         }
     }
 }

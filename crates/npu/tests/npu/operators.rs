@@ -70,7 +70,7 @@ fn functions_of_one_operand() {
 
 type Binary = (&'static str, fn(&Tensor, &Tensor) -> Result<Tensor>);
 
-const BINARY: [Binary; 8] = [
+const BINARY: &[Binary] = &[
     ("add", |a, b| a.add(b)),
     ("add scaled", |a, b| a.add_scaled(b, -0.5)),
     ("sub", |a, b| a.sub(b)),
@@ -78,6 +78,7 @@ const BINARY: [Binary; 8] = [
     ("mul", |a, b| a.mul(b)),
     ("div", |a, b| a.div(&b.mul(b)?.add(0.5)?)),
     ("pow", |a, b| a.mul(a)?.add(0.5)?.pow(b)),
+    ("gt", |a, b| a.gt(b)),
     ("eq", |a, b| a.mul(2)?.eq(&b.add(b)?)),
 ];
 

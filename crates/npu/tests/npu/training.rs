@@ -19,7 +19,7 @@ fn train(device: Device) -> Result<Vec<Tensor>> {
         for parameter in &parameters {
             let gradient = parameter.grad().expect("backward gives every leaf its gradient");
             parameter.add_scaled_(&gradient, -0.1)?;
-            parameter.set_grad(None);
+            parameter.clear_grad();
         }
         results.push(loss.detach()?);
     }
