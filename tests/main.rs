@@ -3,5 +3,6 @@
 mod allocations;
 mod architecture;
 mod command;
+mod custom_operator;
 mod profile;
 mod training;

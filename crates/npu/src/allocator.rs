@@ -162,11 +162,18 @@ impl Allocator {
         pool: Pool,
         wanted: usize,
     ) -> AclResult<parking_lot::MutexGuard<'a, State>> {
-        let bytes = segment_size(wanted);
+        let mut bytes = segment_size(wanted);
         let segment = match Segment::new(self.device, bytes) {
             Err(error) if error.is_out_of_memory() => {
                 state.free_cache(self.device)?;
-                Segment::new(self.device, bytes)?
+                match Segment::new(self.device, bytes) {
+                    // Room to spare is a luxury now: what was asked for is enough.
+                    Err(error) if error.is_out_of_memory() && wanted < bytes => {
+                        bytes = wanted;
+                        Segment::new(self.device, bytes)?
+                    }
+                    segment => segment?,
+                }
             }
             segment => segment?,
         };

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Error(Box<Inner>);
 
 /// A result with [`Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 struct Inner {
     cause: Cause,
