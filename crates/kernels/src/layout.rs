@@ -33,6 +33,9 @@ impl Layout {
     /// Row-major elements from the start of a buffer; `None` if there are too many to count.
     #[inline]
     pub fn contiguous(shape: &[usize]) -> Option<Layout> {
+        if let &[rows, columns] = shape {
+            return Layout::matrix(rows, columns);
+        }
         let mut strides = Dims::from_elem(1, shape.len());
         let mut step = 1usize;
         for (stride, &size) in strides.iter_mut().zip(shape).rev() {
@@ -42,6 +45,23 @@ impl Layout {
         isize::try_from(step).ok()?;
         let len = if shape.contains(&0) { 0 } else { step };
         Some(Layout { shape: Dims::from_slice(shape), strides, offset: 0, len, end: len, contiguous: true })
+    }
+
+    /// A row-major matrix: what small tensors mostly are, without loops.
+    #[inline]
+    fn matrix(rows: usize, columns: usize) -> Option<Layout> {
+        let step = columns.max(1);
+        isize::try_from(rows.max(1).checked_mul(step)?).ok()?;
+        let len = rows * columns;
+        let (shape, strides) =
+            (Dims::from_buf_and_len([rows, columns, 0, 0], 2), Dims::from_buf_and_len([step, 1, 0, 0], 2));
+        Some(Layout { shape, strides, offset: 0, len, end: len, contiguous: true })
+    }
+
+    /// Whether both shapes are the same. Shapes are short: a call to compare them costs more.
+    #[inline]
+    pub fn has_shape(&self, shape: &[usize]) -> bool {
+        same(&self.shape, shape)
     }
 
     /// Any elements at all; `None` if `shape` and `strides` differ in length or the
@@ -195,6 +215,11 @@ impl Layout {
         }
         blocks
     }
+}
+
+#[inline]
+fn same(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
 }
 
 /// How many elements a shape has; `None` if too many to count, also if a size of 0 hides it.

@@ -141,7 +141,7 @@ impl<'a> Source<'a> {
 /// `layout` repeated to fill `shape`.
 #[inline]
 fn spread<'a>(layout: &'a Layout, shape: &[usize]) -> Cow<'a, Layout> {
-    if layout.shape() == shape {
+    if layout.has_shape(shape) {
         return Cow::Borrowed(layout);
     }
     Cow::Owned(layout.broadcast_to(shape).expect("`infer` found that the shapes broadcast"))
@@ -169,7 +169,8 @@ pub fn map2(
 ) -> Result<()> {
     if let (Operand::Tensor(a), Operand::Tensor(b)) = (a, b)
         && (a.dtype(), b.dtype()) == (dtype, dtype)
-        && (a.shape(), b.shape()) == (out.shape(), out.shape())
+        && a.layout().has_shape(out.shape())
+        && b.layout().has_shape(out.shape())
     {
         // Nothing to convert or to repeat: the common case, and where small tensors notice.
         let (reading_a, reading_b, mut writing) = (a.read(), b.read(), out.write());

@@ -27,7 +27,7 @@ pub(crate) fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Outp
         recording.output(tensor, (count < O::DIFFERENTIABLE).then_some(count));
         count += 1;
     });
-    if count > 1 {
+    if count.min(O::DIFFERENTIABLE) > 1 {
         output.each(|tensor| recording.describe(tensor));
     }
     let node = recording.finish(Box::new(move |ctx: &Backward<'_>| -> Result<Grads> { op.backward(ctx) }));

@@ -47,10 +47,12 @@ pub struct PowScalar;
 #[derive(Clone, Debug)]
 pub struct PowTensor;
 
+#[inline]
 fn infer(op: &'static str, (a, b): Pair<'_>) -> Result<Spec> {
     Ok(Spec { shape: broadcast(op, a.shape(), b.shape())?, dtype: result_type(a, b) })
 }
 
+#[inline]
 fn infer_numbers(op: &'static str, inputs: Pair<'_>) -> Result<Spec> {
     let spec = infer(op, inputs)?;
     if spec.dtype == DType::Bool {

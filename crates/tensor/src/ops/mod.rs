@@ -73,7 +73,7 @@ pub(crate) fn check_float(op: &'static str, x: &Tensor) -> Result<()> {
 /// The shape that both broadcast to.
 #[inline]
 pub(crate) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Dims> {
-    if a == b {
+    if a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b) {
         return Ok(Dims::from_slice(a));
     }
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
