@@ -14,19 +14,38 @@
 //! | [`kernels`] | host math, for operators of your own |
 //! | [`data`] | data sets that come along |
 //!
+//! A training step on the NPU, or on the simulator that stands in for one, and its profile:
+//!
 //! ```
 //! use cresset::prelude::*;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?.with_grad()?;
-//! let mut profiler = Profiler::builder().start()?;
-//! (&x * &x)?.sum()?.backward()?;
+//! let npu = device("npu")?;
+//! let model = Sequential::new().push(Linear::new(64, 32)?).push(Relu).push(Linear::new(32, 10)?);
+//! model.to(npu)?;
+//! let mut optimizer = Adam::new(model.parameters(), AdamOptions::default())?;
+//! let (x, y) = (Tensor::randn([10, 64], npu)?, Tensor::arange(10)?.to(npu)?);
+//!
+//! let mut profiler = Profiler::builder().record_shapes(true).profile_memory(true).start()?;
+//! optimizer.zero_grad();
+//! let loss = model.forward(&x)?.cross_entropy(&y)?;
+//! loss.backward()?;
+//! optimizer.step()?;
 //! profiler.stop()?;
-//! println!("{}", profiler.key_averages()?.table());
-//! assert_eq!(x.grad().ok_or("no gradient")?.to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0]);
+//!
+//! println!("loss {}", loss.item()?);
+//! println!("{}", profiler.key_averages()?.table().sort_by("device_time_total")?.row_limit(10));
+//! # let file = std::env::temp_dir().join("cresset-doc.pt.trace.json.gz");
+//! # #[cfg(any())]
+//! profiler.export_chrome_trace("step.pt.trace.json.gz")?;
+//! # profiler.export_chrome_trace(&file)?;
+//! # std::fs::remove_file(file)?;
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! `examples/custom_op.rs` adds an operator of its own; which library serves the NPU is decided
+//! by the variables that [`npu`] lists, and told by `cresset doctor`.
 
 #![forbid(unsafe_code)]
 
@@ -46,8 +65,8 @@ pub use device::{device, load_npu};
 
 /// What most programs need.
 pub mod prelude {
-    pub use crate::nn::{CrossEntropyLoss, Linear, Module, Relu, Sequential};
+    pub use crate::nn::{CrossEntropyLoss, Linear, Module, Relu, Sequential, Sigmoid, Tanh};
     pub use crate::optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions};
     pub use crate::profiler::{Profiler, Schedule, record_function};
-    pub use crate::{DType, Device, Tensor, device, no_grad};
+    pub use crate::{DType, Device, Tensor, device, manual_seed, no_grad};
 }
