@@ -9,12 +9,17 @@
 //! 4. [`Forward::forward`] computes: operators with a [`Kernel`] infer shapes, allocate the output and
 //!    run the kernel of its device; views and compositions call other operators.
 
+mod inputs;
+mod output;
+
+pub use inputs::{Given, Inputs, Operand};
+pub use output::{Output, Spec};
+
 use crate::autograd::{self, Backward, Grads, Saves};
-use crate::{Cause, DType, Device, Error, Key, Layout, Result, Scalar, Storage, Tensor};
+use crate::{Cause, Device, Error, Key, Result, Tensor};
 pub use cresset_dispatch::Table;
-use cresset_dispatch::observe::{self, Argument, Call, Name, Sequence, TensorArgument};
-use cresset_dispatch::{KeySet, key};
-use cresset_kernels::Dims;
+use cresset_dispatch::key;
+use cresset_dispatch::observe::{self, Argument, Call, Name, Sequence};
 
 /// An operator: what it is called, takes, gives, and how it is differentiated.
 pub trait Op: Clone + Send + Sync + Sized + 'static {
@@ -75,27 +80,6 @@ impl<K: Kernel> Forward for K {
     #[inline]
     fn forward(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
         self.launch(inputs)
-    }
-}
-
-/// The shape and element type of an output that does not exist yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec {
-    /// Size of each dimension.
-    pub shape: Dims,
-    /// The type of the elements.
-    pub dtype: DType,
-}
-
-impl Spec {
-    /// A spec of `shape` and `dtype`.
-    pub fn new(shape: impl AsRef<[usize]>, dtype: DType) -> Spec {
-        Spec { shape: Dims::from_slice(shape.as_ref()), dtype }
-    }
-
-    /// The shape and type of `tensor`.
-    pub fn like(tensor: &Tensor) -> Spec {
-        Spec::new(tensor.shape(), tensor.dtype())
     }
 }
 
@@ -246,218 +230,6 @@ pub(crate) fn device_of<I: Inputs>(op: &'static str, inputs: I) -> Result<Device
         }
         (found, _) => Ok(found.unwrap_or(Device::CPU)),
     }
-}
-
-/// One argument that is, or stands for, a tensor.
-#[derive(Clone, Copy)]
-pub enum Given<'a> {
-    /// A tensor.
-    Tensor(&'a Tensor),
-    /// A number in the place of a tensor.
-    Scalar(Scalar),
-    /// An optional tensor that was not given.
-    Nothing,
-}
-
-impl<'a> Given<'a> {
-    /// The argument as observers see it.
-    pub fn into_argument(self) -> Argument<'a> {
-        match self {
-            Given::Tensor(tensor) => Argument::Tensor(tensor.argument()),
-            Given::Scalar(scalar) => Argument::Tensor(scalar_argument(scalar)),
-            Given::Nothing => Argument::None,
-        }
-    }
-
-    /// The tensor, if it is one.
-    pub fn tensor(self) -> Option<&'a Tensor> {
-        match self {
-            Given::Tensor(tensor) => Some(tensor),
-            _ => None,
-        }
-    }
-}
-
-fn scalar_argument(scalar: Scalar) -> TensorArgument<'static> {
-    let dtype = match scalar {
-        Scalar::Float(_) => DType::F64,
-        Scalar::Int(_) => DType::I64,
-        Scalar::Bool(_) => DType::Bool,
-    };
-    TensorArgument { shape: &[], strides: &[], dtype: dtype.name() }
-}
-
-/// An operand that may be a number.
-#[derive(Clone, Copy)]
-pub enum Operand<'a> {
-    /// A tensor.
-    Tensor(&'a Tensor),
-    /// A number; its element type is decided by the tensors it meets.
-    Scalar(Scalar),
-}
-
-impl<'a> Operand<'a> {
-    /// Size of each dimension; none for a number.
-    pub fn shape(self) -> &'a [usize] {
-        match self {
-            Operand::Tensor(tensor) => tensor.shape(),
-            Operand::Scalar(_) => &[],
-        }
-    }
-
-    fn given(self) -> Given<'a> {
-        match self {
-            Operand::Tensor(tensor) => Given::Tensor(tensor),
-            Operand::Scalar(scalar) => Given::Scalar(scalar),
-        }
-    }
-}
-
-impl<'a> From<&'a Tensor> for Operand<'a> {
-    fn from(tensor: &'a Tensor) -> Self {
-        Operand::Tensor(tensor)
-    }
-}
-
-macro_rules! operands {
-    ($($number:ty)*) => {$(
-        impl From<$number> for Operand<'_> {
-            fn from(number: $number) -> Self {
-                Operand::Scalar(number.into())
-            }
-        }
-    )*};
-}
-
-operands!(Scalar f64 f32 i64 i32 bool);
-
-/// Tensor arguments: an array, a list, or either followed by one that may be missing or a number.
-pub trait Inputs: Copy {
-    /// Visits every argument in order.
-    fn each(self, visit: impl FnMut(Given<'_>));
-
-    /// Where the first tensor is; `None` if there is none.
-    fn device(self) -> Option<Device> {
-        let mut device = None;
-        self.each(|given| device = device.or(given.tensor().map(Tensor::device)));
-        device
-    }
-
-    /// The keys of all the tensors together.
-    #[inline]
-    fn keys(self) -> KeySet {
-        let mut keys = KeySet::EMPTY;
-        self.each(|tensor| {
-            if let Given::Tensor(tensor) = tensor {
-                keys = keys | tensor.keys();
-            }
-        });
-        keys
-    }
-}
-
-impl<const N: usize> Inputs for [&Tensor; N] {
-    #[inline]
-    fn each(self, mut visit: impl FnMut(Given<'_>)) {
-        self.into_iter().for_each(|tensor| visit(Given::Tensor(tensor)));
-    }
-}
-
-impl Inputs for &[&Tensor] {
-    #[inline]
-    fn each(self, mut visit: impl FnMut(Given<'_>)) {
-        self.iter().for_each(|tensor| visit(Given::Tensor(tensor)));
-    }
-}
-
-impl<T: Inputs> Inputs for (T, Option<&Tensor>) {
-    #[inline]
-    fn each(self, mut visit: impl FnMut(Given<'_>)) {
-        self.0.each(&mut visit);
-        visit(self.1.map_or(Given::Nothing, Given::Tensor));
-    }
-}
-
-impl Inputs for (&Tensor, Operand<'_>) {
-    #[inline]
-    fn each(self, mut visit: impl FnMut(Given<'_>)) {
-        visit(Given::Tensor(self.0));
-        visit(self.1.given());
-    }
-}
-
-/// What an operator returns.
-pub trait Output: Sized {
-    /// What is known of it beforehand.
-    type Spec;
-
-    /// New memory for it.
-    fn allocate(spec: Self::Spec, device: Device) -> Result<Self>;
-
-    /// Visits each of its tensors.
-    fn each(&self, visit: impl FnMut(&Tensor));
-
-    /// Rebuilds it from each of its tensors and their index.
-    fn map(self, f: impl FnMut(usize, Tensor) -> Tensor) -> Self;
-}
-
-impl Output for Tensor {
-    type Spec = Spec;
-
-    #[inline]
-    fn allocate(spec: Spec, device: Device) -> Result<Self> {
-        let layout = Layout::contiguous(&spec.shape);
-        let bytes = layout.as_ref().and_then(|layout| layout.len().checked_mul(spec.dtype.size()));
-        let (Some(layout), Some(bytes)) = (layout, bytes) else {
-            let text = format_args!(
-                "shape {:?} of {} has more bytes than can be addressed",
-                &spec.shape[..],
-                spec.dtype
-            );
-            return Err(Error::new(Cause::Memory, "", text));
-        };
-        Ok(Tensor::from_parts(Storage::new(device, bytes)?, layout, spec.dtype, false))
-    }
-
-    #[inline]
-    fn each(&self, mut visit: impl FnMut(&Tensor)) {
-        visit(self);
-    }
-
-    #[inline]
-    fn map(self, mut f: impl FnMut(usize, Tensor) -> Tensor) -> Self {
-        f(0, self)
-    }
-}
-
-impl Output for [Tensor; 2] {
-    type Spec = [Spec; 2];
-
-    fn allocate([a, b]: [Spec; 2], device: Device) -> Result<Self> {
-        Ok([Tensor::allocate(a, device)?, Tensor::allocate(b, device)?])
-    }
-
-    fn each(&self, visit: impl FnMut(&Tensor)) {
-        self.iter().for_each(visit);
-    }
-
-    fn map(self, mut f: impl FnMut(usize, Tensor) -> Tensor) -> Self {
-        let [a, b] = self;
-        [f(0, a), f(1, b)]
-    }
-}
-
-/// An operator that only changes its inputs.
-impl Output for () {
-    type Spec = ();
-
-    fn allocate((): (), _device: Device) -> Result<Self> {
-        Ok(())
-    }
-
-    fn each(&self, _visit: impl FnMut(&Tensor)) {}
-
-    fn map(self, _f: impl FnMut(usize, Tensor) -> Tensor) -> Self {}
 }
 
 /// A call as observers see it.

@@ -1,0 +1,99 @@
+//! What operators give: one tensor, two, or none.
+
+use crate::{Cause, DType, Device, Error, Layout, Result, Storage, Tensor};
+use cresset_kernels::Dims;
+
+/// The shape and element type of an output that does not exist yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// Size of each dimension.
+    pub shape: Dims,
+    /// The type of the elements.
+    pub dtype: DType,
+}
+
+impl Spec {
+    /// A spec of `shape` and `dtype`.
+    pub fn new(shape: impl AsRef<[usize]>, dtype: DType) -> Spec {
+        Spec { shape: Dims::from_slice(shape.as_ref()), dtype }
+    }
+
+    /// The shape and type of `tensor`.
+    pub fn like(tensor: &Tensor) -> Spec {
+        Spec::new(tensor.shape(), tensor.dtype())
+    }
+}
+
+/// What an operator returns.
+pub trait Output: Sized {
+    /// What is known of it beforehand.
+    type Spec;
+
+    /// New memory for it.
+    fn allocate(spec: Self::Spec, device: Device) -> Result<Self>;
+
+    /// Visits each of its tensors.
+    fn each(&self, visit: impl FnMut(&Tensor));
+
+    /// Rebuilds it from each of its tensors and their index.
+    fn map(self, f: impl FnMut(usize, Tensor) -> Tensor) -> Self;
+}
+
+impl Output for Tensor {
+    type Spec = Spec;
+
+    #[inline]
+    fn allocate(spec: Spec, device: Device) -> Result<Self> {
+        let layout = Layout::contiguous(&spec.shape);
+        let bytes = layout.as_ref().and_then(|layout| layout.len().checked_mul(spec.dtype.size()));
+        let (Some(layout), Some(bytes)) = (layout, bytes) else {
+            let text = format_args!(
+                "shape {:?} of {} has more bytes than can be addressed",
+                &spec.shape[..],
+                spec.dtype
+            );
+            return Err(Error::new(Cause::Memory, "", text));
+        };
+        Ok(Tensor::from_parts(Storage::new(device, bytes)?, layout, spec.dtype, false))
+    }
+
+    #[inline]
+    fn each(&self, mut visit: impl FnMut(&Tensor)) {
+        visit(self);
+    }
+
+    #[inline]
+    fn map(self, mut f: impl FnMut(usize, Tensor) -> Tensor) -> Self {
+        f(0, self)
+    }
+}
+
+impl Output for [Tensor; 2] {
+    type Spec = [Spec; 2];
+
+    fn allocate([a, b]: [Spec; 2], device: Device) -> Result<Self> {
+        Ok([Tensor::allocate(a, device)?, Tensor::allocate(b, device)?])
+    }
+
+    fn each(&self, visit: impl FnMut(&Tensor)) {
+        self.iter().for_each(visit);
+    }
+
+    fn map(self, mut f: impl FnMut(usize, Tensor) -> Tensor) -> Self {
+        let [a, b] = self;
+        [f(0, a), f(1, b)]
+    }
+}
+
+/// An operator that only changes its inputs.
+impl Output for () {
+    type Spec = ();
+
+    fn allocate((): (), _device: Device) -> Result<Self> {
+        Ok(())
+    }
+
+    fn each(&self, _visit: impl FnMut(&Tensor)) {}
+
+    fn map(self, _f: impl FnMut(usize, Tensor) -> Tensor) -> Self {}
+}
