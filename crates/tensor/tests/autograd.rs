@@ -200,6 +200,16 @@ fn gradients_have_gradients() {
 }
 
 #[test]
+fn a_gradient_of_something_in_between_leaves_the_rest_of_the_graph_alone() {
+    let x = leaf(&[3.0]);
+    let square = x.mul(&x).unwrap();
+    let cube = square.mul(&x.detach().unwrap()).unwrap();
+    let outer = grad(&[(&cube, None)], &[&square], Pass::default()).unwrap().remove(0).unwrap();
+    let inner = grad(&[(&square, None)], &[&x], Pass::default()).unwrap().remove(0).unwrap();
+    assert_eq!((f64s(&outer), f64s(&inner)), (vec![3.0], vec![6.0]));
+}
+
+#[test]
 fn unused_inputs_have_no_gradient_and_strangers_are_refused() {
     let (x, y) = (leaf(&[1.0]), leaf(&[1.0]));
     let z = x.mul(2.0).unwrap();

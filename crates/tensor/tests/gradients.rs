@@ -151,3 +151,12 @@ fn the_padding_row_of_an_embedding_gets_no_gradient() {
     table.embedding(&Tensor::new([1i64, 2, 1]).unwrap(), Some(1)).unwrap().sum().unwrap().backward().unwrap();
     assert_eq!(table.grad().unwrap().to_vec::<f64>().unwrap(), [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
 }
+
+#[test]
+fn powers_of_zero_have_the_slopes_that_torch_gives_them() {
+    let a = Tensor::new([0.0f64, 0.0, 0.0, 2.0]).unwrap().with_grad().unwrap();
+    let b = Tensor::new([0.0f64, 1.0, 2.0, 0.0]).unwrap().with_grad().unwrap();
+    a.pow(&b).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(a.grad().unwrap().to_vec::<f64>().unwrap(), [0.0, 1.0, 0.0, 0.0]);
+    assert_eq!(b.grad().unwrap().to_vec::<f64>().unwrap(), [0.0, 0.0, 0.0, 2f64.ln()]);
+}

@@ -9,7 +9,7 @@ use super::{enable_grad, no_grad};
 use crate::{Cause, Error, Result, Tensor};
 use cresset_dispatch::observe::{self, Argument, Call, Kind, Name, Sequence};
 use smallvec::SmallVec;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// How a backward pass is run.
@@ -54,7 +54,7 @@ pub fn grad(
         run.captures.entry(id(&edge.node)).or_default().insert(edge.output, None);
         wanted.push(edge);
     }
-    run.capturing = true;
+    run.leading = Some(run.leading());
     let captures = run.finish()?;
     Ok(wanted.iter().map(|edge| captures[&id(&edge.node)][&edge.output].clone()).collect())
 }
@@ -99,7 +99,8 @@ struct Run {
     ready: BinaryHeap<Ready>,
     /// Gradients to be returned instead of put down.
     captures: Captures,
-    capturing: bool,
+    /// The nodes to run, where not all of them are.
+    leading: Option<HashSet<NodeId>>,
     pass: Pass,
 }
 
@@ -111,7 +112,7 @@ impl Run {
             waiting: HashMap::new(),
             ready: BinaryHeap::new(),
             captures: HashMap::new(),
-            capturing: false,
+            leading: None,
             pass,
         };
         let mut starts: SmallVec<[Edge; 1]> = SmallVec::new();
@@ -151,6 +152,33 @@ impl Run {
         }
     }
 
+    /// The nodes that lead to one whose gradient is to be captured.
+    fn leading(&self) -> HashSet<NodeId> {
+        let mut nodes: Vec<Arc<Node>> = self.ready.iter().map(|ready| ready.0.clone()).collect();
+        let mut known: HashSet<NodeId> = nodes.iter().map(id).collect();
+        let mut next = 0;
+        while let Some(node) = nodes.get(next).cloned() {
+            nodes.extend(
+                node.edges
+                    .iter()
+                    .flatten()
+                    .filter(|edge| known.insert(id(&edge.node)))
+                    .map(|e| e.node.clone()),
+            );
+            next += 1;
+        }
+        // Leaves come first, then calls as they were made: whatever a node points to is before it.
+        nodes.sort_by_key(|node| node.sequence.wrapping_add(1));
+        let mut leading = HashSet::new();
+        for node in &nodes {
+            let mut targets = node.edges.iter().flatten().map(|edge| id(&edge.node));
+            if targets.any(|target| leading.contains(&target) || self.captures.contains_key(&target)) {
+                leading.insert(id(node));
+            }
+        }
+        leading
+    }
+
     /// Runs all nodes; returns the gradients that were to be captured.
     fn finish(mut self) -> Result<Captures> {
         let _mode = mode(self.pass);
@@ -168,7 +196,7 @@ impl Run {
                 *place = grads.get(*output).cloned().flatten();
             }
         }
-        if self.capturing && matches!(node.function, Function::Accumulate { .. }) {
+        if self.leading.as_ref().is_some_and(|leading| !leading.contains(&id(node))) {
             return Ok(());
         }
         let _span = observe::span(&NodeCall { node, grads: &[], kind: Kind::Evaluate });

@@ -285,8 +285,7 @@ impl Op for PowTensor {
         grads!(ctx;
             // Where the exponent is 0 the base does not matter, also at 0 where the formula has a pole.
             ctx.grad().mul(&b.mul(&a.pow(&b.sub(1.0)?)?)?.zero_where_equal(b, 0.0)?)?,
-            // 0 to a positive power stays 0 whatever the power is.
-            ctx.grad().mul(&out.mul(&a.log()?)?.zero_where_equal(out, 0.0)?)?,
+            ctx.grad().mul(&exponent_slope(a, b, out)?)?,
         )
     }
 }
@@ -301,6 +300,13 @@ impl Kernel for PowTensor {
     fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
         power(a, b, out)
     }
+}
+
+/// `a^b * log(a)`; 0 where `a` is 0, which to any power but a negative one stays as it is.
+fn exponent_slope(a: &Tensor, b: &Tensor, out: &Tensor) -> Result<Tensor> {
+    let slope = out.mul(&a.log()?)?;
+    let flat = slope.zero_where_equal(a, 0.0)?;
+    slope.where_(&b.neg()?.gt(0.0)?, &flat)
 }
 
 fn infer_powers(op: &'static str, inputs: Pair<'_>) -> Result<Spec> {
