@@ -47,19 +47,12 @@ impl Tensor {
 
     /// This tensor with elements of `dtype`, converted if need be, without a trace.
     pub(crate) fn converted(&self, dtype: DType) -> Result<Cow<'_, Tensor>> {
-        if self.dtype() == dtype {
-            return Ok(Cow::Borrowed(self));
-        }
-        let out = Tensor::uninit(self.shape(), dtype, self.device())?;
-        let mut writing = out.write();
-        elementwise::copy(self.elements(&self.read()), out.elements_mut(&mut writing));
-        drop(writing);
-        Ok(Cow::Owned(out))
+        if self.dtype() == dtype { Ok(Cow::Borrowed(self)) } else { self.apart(dtype).map(Cow::Owned) }
     }
 
-    /// The same elements in memory of their own, without a trace.
-    fn apart(&self) -> Result<Tensor> {
-        let out = Tensor::uninit(self.shape(), self.dtype(), self.device())?;
+    /// The elements as `dtype` in memory of their own, without a trace.
+    fn apart(&self, dtype: DType) -> Result<Tensor> {
+        let out = Tensor::uninit(self.shape(), dtype, self.device())?;
         let mut writing = out.write();
         elementwise::copy(self.elements(&self.read()), out.elements_mut(&mut writing));
         drop(writing);
@@ -105,8 +98,7 @@ impl<'a> Source<'a> {
     fn beside(operand: Operand<'a>, target: &Tensor) -> Result<Source<'a>> {
         match operand {
             Operand::Tensor(tensor) if tensor.storage().same_as(target.storage()) => {
-                let apart = tensor.apart()?.converted(target.dtype())?.into_owned();
-                Ok(Source::Tensor(Cow::Owned(apart)))
+                tensor.apart(target.dtype()).map(|apart| Source::Tensor(Cow::Owned(apart)))
             }
             operand => Source::new(operand, target.dtype()),
         }

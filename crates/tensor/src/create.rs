@@ -86,7 +86,7 @@ impl Tensor {
         options: impl Into<Options>,
     ) -> Result<Tensor> {
         let (shape, value) = (shape.as_ref(), value.into());
-        let _span = sized("aten::full", shape, &[scalar_argument(value)]);
+        let _span = sized("aten::full", shape, &[crate::ops::scalar_argument(value)]);
         let out = Tensor::empty(shape, options)?;
         out.fill_(value)?;
         Ok(out)
@@ -190,10 +190,6 @@ impl Tensor {
         }
         Ok(out)
     }
-}
-
-fn scalar_argument(scalar: Scalar) -> Argument<'static> {
-    crate::ops::scalar_argument(scalar)
 }
 
 fn sized(

@@ -1,6 +1,6 @@
 //! Arithmetic of two operands, the second possibly a number.
 
-use super::{broadcast, scalar_argument};
+use super::{broadcast, scalar_argument, scaled};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
 use crate::promote::{float_type, result_type};
@@ -72,11 +72,6 @@ fn with_alpha((a, b): Pair<'_>, alpha: Scalar, visit: &mut dyn FnMut(Argument<'_
     visit(scalar_argument(alpha));
 }
 
-/// `gradient * alpha`, without a call where alpha is 1.
-fn scaled(gradient: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    if alpha.as_f64() == 1.0 { Ok(gradient.clone()) } else { gradient.mul(alpha) }
-}
-
 impl Op for Add {
     const NAME: &'static str = "aten::add";
     const BACKWARD: &'static str = "AddBackward0";
@@ -84,7 +79,7 @@ impl Op for Add {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().clone(), scaled(ctx.grad(), self.alpha)?)
+        grads!(ctx; ctx.grad().clone(), scaled(ctx.grad().clone(), self.alpha)?)
     }
 
     fn arguments(&self, inputs: Pair<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
@@ -126,7 +121,7 @@ impl Op for Sub {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().clone(), scaled(&ctx.grad().neg()?, self.alpha)?)
+        grads!(ctx; ctx.grad().clone(), scaled(ctx.grad().neg()?, self.alpha)?)
     }
 
     fn arguments(&self, inputs: Pair<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
@@ -154,7 +149,7 @@ impl Op for Rsub {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; scaled(&ctx.grad().neg()?, self.alpha)?, ctx.grad().clone())
+        grads!(ctx; scaled(ctx.grad().neg()?, self.alpha)?, ctx.grad().clone())
     }
 
     fn arguments(&self, inputs: Pair<'_>, visit: &mut dyn FnMut(Argument<'_>)) {

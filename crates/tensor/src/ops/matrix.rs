@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use super::broadcast;
+use super::{broadcast, scaled};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, composite, cpu, grads};
@@ -64,10 +64,6 @@ fn right_gradient(grad: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 fn is_column_major(x: &Tensor) -> bool {
     x.strides()[0] == 1 && x.strides()[1] == x.shape()[0].max(1)
-}
-
-fn scaled(x: Tensor, factor: Scalar) -> Result<Tensor> {
-    if factor.as_f64() == 1.0 { Ok(x) } else { x.mul(factor) }
 }
 
 impl Op for Mm {

@@ -95,6 +95,11 @@ pub(crate) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Di
     Ok(shape)
 }
 
+/// `x * factor`, without a call where the factor is 1.
+pub(crate) fn scaled(x: Tensor, factor: Scalar) -> Result<Tensor> {
+    if factor.as_f64() == 1.0 { Ok(x) } else { x.mul(factor) }
+}
+
 /// A number as observers see it.
 pub(crate) fn scalar_argument(scalar: Scalar) -> Argument<'static> {
     match scalar {
