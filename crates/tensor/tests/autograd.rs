@@ -166,15 +166,24 @@ fn a_constant_that_becomes_part_of_the_graph_does_not_keep_itself_alive() {
 
 #[test]
 fn threads_that_end_at_one_leaf_lose_no_gradient() {
-    for _ in 0..200 {
-        let w = leaf(&[1.0; 64]);
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| w.mul(2.0).unwrap().sum().unwrap().backward().unwrap());
-            }
-        });
-        assert_eq!(f64s(&w.grad().unwrap()), [4.0; 64]);
-    }
+    // Large enough that the first gradient, which is copied to the leaf, takes a while.
+    const COUNT: usize = 10_000;
+    let leaves: Vec<Tensor> = (0..400).map(|_| leaf(&[1.0; COUNT])).collect();
+    let ones = Tensor::ones([COUNT], cresset_tensor::DType::F64).unwrap();
+    let together = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for w in &leaves {
+                    let sum = w.add(0.0).unwrap();
+                    together.wait();
+                    backward(&[(&sum, Some(&ones))], Pass::default()).unwrap();
+                }
+            });
+        }
+    });
+    let lost = leaves.iter().filter(|w| f64s(&w.grad().unwrap())[0] != 2.0).count();
+    assert_eq!(lost, 0, "of {} sums", leaves.len());
 }
 
 #[test]
