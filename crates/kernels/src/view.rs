@@ -350,6 +350,18 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "truth values other than 0 and 1")]
+    fn bytes_that_are_no_truth_values_are_never_read_as_bool() {
+        View::new(&[1, 0, 7], DType::Bool, &Layout::contiguous(&[3]).unwrap());
+    }
+
+    #[test]
+    fn bytes_outside_a_layout_may_be_anything() {
+        let layout = Layout::strided(&[2], &[1], 1).unwrap();
+        assert_eq!(View::new(&[7, 1, 0, 9], DType::Bool, &layout).slice::<bool>(), Some(&[true, false][..]));
+    }
+
+    #[test]
     #[should_panic(expected = "its own element type")]
     fn elements_are_read_as_what_they_are() {
         View::of(&[1.0f32], &Layout::contiguous(&[1]).unwrap()).slice::<i32>();
