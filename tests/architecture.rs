@@ -12,12 +12,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("npu", &["acl", "dispatch", "tensor"]),
     ("npu-sim", &["acl", "kernels"]),
     ("optim", &["dispatch", "tensor"]),
+    ("parity", &["kernels", "tensor"]),
     ("profiler", &["dispatch"]),
     ("tensor", &["dispatch", "kernels"]),
 ];
 
 /// Crates without a line of `unsafe`.
-const SAFE: &[&str] = &["acl", "dispatch", "nn", "optim", "tensor"];
+const SAFE: &[&str] = &["acl", "dispatch", "nn", "optim", "parity", "tensor"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -2,6 +2,7 @@
 
 mod bench;
 mod doctor;
+mod parity;
 mod progress;
 mod train;
 
@@ -31,6 +32,8 @@ enum Command {
     Train(train::Arguments),
     /// Say which devices there are and which library serves them
     Doctor,
+    /// Compare with recorded answers of PyTorch
+    Parity(parity::Arguments),
     /// Measure workloads
     Bench(bench::Arguments),
 }
@@ -39,6 +42,7 @@ pub(crate) fn run() -> Outcome {
     match Cli::parse().command {
         Command::Train(arguments) => train::run(&arguments),
         Command::Doctor => doctor::run(),
+        Command::Parity(arguments) => parity::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }
 }

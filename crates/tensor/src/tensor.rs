@@ -95,7 +95,7 @@ impl Tensor {
 
     /// Whether another tensor's elements are seen through this one.
     #[inline]
-    pub(crate) fn is_view(&self) -> bool {
+    pub fn is_view(&self) -> bool {
         self.0.view_of.is_some()
     }
 

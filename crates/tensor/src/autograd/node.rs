@@ -163,6 +163,32 @@ impl Backward<'_> {
         }
     }
 
+    /// The shape of input `i`, whose gradient someone wants.
+    ///
+    /// # Panics
+    /// If nobody does: ask [`needs`](Backward::needs) first, as `grads!` does.
+    pub fn shape(&self, i: usize) -> &[usize] {
+        &self.edge(i).shape
+    }
+
+    /// The element type of input `i`, whose gradient someone wants.
+    ///
+    /// # Panics
+    /// As [`shape`](Backward::shape).
+    pub fn dtype(&self, i: usize) -> DType {
+        self.edge(i).dtype
+    }
+
+    fn edge(&self, i: usize) -> &Edge {
+        let edge = self.node.edges.get(i).and_then(Option::as_ref);
+        edge.expect("only inputs that get a gradient are asked about")
+    }
+
+    /// How many inputs there were, missing ones too.
+    pub fn inputs(&self) -> usize {
+        self.node.edges.len()
+    }
+
     /// Whether anyone wants the gradient of input `i`.
     pub fn needs(&self, i: usize) -> bool {
         self.node.edges.get(i).is_some_and(Option::is_some)

@@ -61,6 +61,14 @@ impl<'a> Operand<'a> {
         }
     }
 
+    /// The tensor, if it is one.
+    pub fn tensor(self) -> Option<&'a Tensor> {
+        match self {
+            Operand::Tensor(tensor) => Some(tensor),
+            Operand::Scalar(_) => None,
+        }
+    }
+
     fn given(self) -> Given<'a> {
         match self {
             Operand::Tensor(tensor) => Given::Tensor(tensor),
@@ -87,7 +95,8 @@ macro_rules! operands {
 
 operands!(Scalar f64 f32 i64 i32 bool);
 
-/// Tensor arguments: an array, a list, or either followed by one that may be missing or a number.
+/// Tensor arguments: an array or a list of tensors, of operands or of tensors that may be missing,
+/// or one of these followed by more.
 pub trait Inputs: Copy {
     /// Visits every argument in order.
     fn each(self, visit: impl FnMut(Given<'_>));
@@ -123,6 +132,35 @@ impl Inputs for &[&Tensor] {
     #[inline]
     fn each(self, mut visit: impl FnMut(Given<'_>)) {
         self.iter().for_each(|tensor| visit(Given::Tensor(tensor)));
+    }
+}
+
+impl<const N: usize> Inputs for [Operand<'_>; N] {
+    #[inline]
+    fn each(self, mut visit: impl FnMut(Given<'_>)) {
+        self.into_iter().for_each(|operand| visit(operand.given()));
+    }
+}
+
+impl<const N: usize> Inputs for [Option<&Tensor>; N] {
+    #[inline]
+    fn each(self, visit: impl FnMut(Given<'_>)) {
+        self.as_slice().each(visit);
+    }
+}
+
+impl Inputs for &[Option<&Tensor>] {
+    #[inline]
+    fn each(self, mut visit: impl FnMut(Given<'_>)) {
+        self.iter().for_each(|tensor| visit(tensor.map_or(Given::Nothing, Given::Tensor)));
+    }
+}
+
+impl<T: Inputs> Inputs for (T, &[Option<&Tensor>]) {
+    #[inline]
+    fn each(self, mut visit: impl FnMut(Given<'_>)) {
+        self.0.each(&mut visit);
+        self.1.each(visit);
     }
 }
 

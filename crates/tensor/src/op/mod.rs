@@ -16,6 +16,7 @@ pub use inputs::{Given, Inputs, Operand};
 pub use output::{Output, Spec};
 
 use crate::autograd::{self, Backward, Grads, Saves};
+use crate::ops;
 use crate::{Cause, Device, Error, Key, Result, Tensor};
 pub use cresset_dispatch::Table;
 use cresset_dispatch::key;
@@ -121,21 +122,20 @@ pub trait Kernel: Op {
 pub type InPlaceFn<O> = for<'a> fn(&O, <O as Op>::Inputs<'a>) -> Result<()>;
 
 /// An operator that can also write its result over its first input.
-pub trait InPlace: Kernel {
+pub trait InPlace: Kernel + Op<Output = Tensor> {
     /// The name of the in-place form, e.g. `aten::add_`.
     const IN_PLACE: &'static str;
 
-    /// The host kernel of the in-place form.
-    fn cpu_in_place(&self, inputs: Self::Inputs<'_>) -> Result<()>;
+    /// The host kernel of the in-place form, where it can do without a second copy.
+    fn cpu_in_place(&self, inputs: Self::Inputs<'_>) -> Result<()> {
+        self.write_copy(inputs)
+    }
 
     /// In-place kernels plugged in by devices. Written by [`kernel_table!`].
     fn in_place_table() -> &'static Table<InPlaceFn<Self>>;
 
     /// Calls the in-place form: the first input is changed.
-    fn call_in_place(self, inputs: Self::Inputs<'_>) -> Result<()>
-    where
-        Self: Op<Output = Tensor>,
-    {
+    fn call_in_place(self, inputs: Self::Inputs<'_>) -> Result<()> {
         let _span = observe::span(&InFlight { op: &self, inputs, name: Self::IN_PLACE });
         let target = first(inputs).expect("an in-place operator has a first input");
         let spec = self.infer(inputs)?;
@@ -152,16 +152,33 @@ pub trait InPlace: Kernel {
 
     /// Runs the in-place kernel and counts the change.
     fn change(&self, inputs: Self::Inputs<'_>, target: &Tensor) -> Result<()> {
-        match device_of(Self::IN_PLACE, inputs)?.key {
-            Key::CPU => self.cpu_in_place(inputs)?,
-            Key::META => {}
-            key => {
-                let kernel = device_kernel(Self::in_place_table(), Self::IN_PLACE, key)?;
-                kernel(self, inputs).map_err(|error| error.in_op(Self::IN_PLACE))?;
-            }
-        }
+        self.write(inputs)?;
         target.storage().changed(Self::IN_PLACE);
         Ok(())
+    }
+
+    /// Runs the in-place kernel, or where a device has none, the other and a copy.
+    fn write(&self, inputs: Self::Inputs<'_>) -> Result<()> {
+        match device_of(Self::IN_PLACE, inputs)?.key {
+            Key::CPU => self.cpu_in_place(inputs),
+            Key::META => Ok(()),
+            key => match Self::in_place_table().get(key) {
+                Some(kernel) => kernel(self, inputs).map_err(|error| error.in_op(Self::IN_PLACE)),
+                None => self.write_copy(inputs),
+            },
+        }
+    }
+
+    /// Computes the result in memory of its own, then copies it over the first input.
+    fn write_copy(&self, inputs: Self::Inputs<'_>) -> Result<()> {
+        let target = first(inputs).expect("an in-place operator has a first input");
+        let result = self.launch(inputs)?;
+        let copy = [&target, &result];
+        match target.device().key {
+            Key::CPU => ops::Copy.cpu_in_place(copy),
+            Key::META => Ok(()),
+            key => device_kernel(ops::Copy::in_place_table(), ops::Copy::IN_PLACE, key)?(&ops::Copy, copy),
+        }
     }
 }
 

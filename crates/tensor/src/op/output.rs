@@ -1,7 +1,8 @@
-//! What operators give: one tensor, two, or none.
+//! What operators give: one tensor, several, or none.
 
 use crate::{Cause, DType, Device, Error, Layout, Result, Storage, Tensor};
 use cresset_kernels::Dims;
+use smallvec::SmallVec;
 
 /// The shape and element type of an output that does not exist yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,11 +69,15 @@ impl Output for Tensor {
     }
 }
 
-impl Output for [Tensor; 2] {
-    type Spec = [Spec; 2];
+impl<const N: usize> Output for [Tensor; N] {
+    type Spec = [Spec; N];
 
-    fn allocate([a, b]: [Spec; 2], device: Device) -> Result<Self> {
-        Ok([Tensor::allocate(a, device)?, Tensor::allocate(b, device)?])
+    fn allocate(specs: [Spec; N], device: Device) -> Result<Self> {
+        let mut tensors = SmallVec::<[Tensor; N]>::new();
+        for spec in specs {
+            tensors.push(Tensor::allocate(spec, device)?);
+        }
+        Ok(tensors.into_inner().unwrap_or_else(|_| unreachable!("there is a tensor per spec")))
     }
 
     fn each(&self, visit: impl FnMut(&Tensor)) {
@@ -80,8 +85,25 @@ impl Output for [Tensor; 2] {
     }
 
     fn map(self, mut f: impl FnMut(usize, Tensor) -> Tensor) -> Self {
-        let [a, b] = self;
-        [f(0, a), f(1, b)]
+        let mut number = 0..;
+        self.map(|tensor| f(number.next().unwrap_or(N), tensor))
+    }
+}
+
+/// As many tensors as the arguments ask for.
+impl Output for Vec<Tensor> {
+    type Spec = Vec<Spec>;
+
+    fn allocate(specs: Vec<Spec>, device: Device) -> Result<Self> {
+        specs.into_iter().map(|spec| Tensor::allocate(spec, device)).collect()
+    }
+
+    fn each(&self, visit: impl FnMut(&Tensor)) {
+        self.iter().for_each(visit);
+    }
+
+    fn map(self, mut f: impl FnMut(usize, Tensor) -> Tensor) -> Self {
+        self.into_iter().enumerate().map(|(number, tensor)| f(number, tensor)).collect()
     }
 }
 

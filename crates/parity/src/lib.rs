@@ -1,0 +1,26 @@
+//! Replays recorded answers of PyTorch and says where Cresset's differ.
+//!
+//! - `golden` reads files of the format: cases, and the tensors they speak of;
+//! - `value` is what a case passes: tensors, numbers, lists of them;
+//! - `arguments` hands them to an operator, and notices those it does not know;
+//! - [`ops`] is the register: how each recorded operator is called here, a file per family;
+//! - `replay` runs a case and compares values, gradients and gradients of gradients;
+//! - `report` counts the verdicts.
+//!
+//! What is not registered, and arguments that nobody asked for, are reported as unsupported:
+//! nothing passes that was not computed and compared.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod compare;
+mod golden;
+pub mod ops;
+mod replay;
+mod report;
+mod value;
+
+pub use arguments::{Arguments, KEYWORD, Term};
+pub use golden::{BadFile, Golden};
+pub use replay::{Verdict, replay, replay_error};
+pub use report::{Report, Row};

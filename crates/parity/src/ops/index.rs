@@ -1,0 +1,5 @@
+//! Indexing.
+
+use super::Entry;
+
+pub(super) const OPS: &[Entry] = &[];

@@ -1,0 +1,5 @@
+//! Joining, padding, repeating.
+
+use super::Entry;
+
+pub(super) const OPS: &[Entry] = &[];

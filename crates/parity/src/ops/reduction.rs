@@ -1,0 +1,5 @@
+//! Reductions, sorting, cumulative sums.
+
+use super::Entry;
+
+pub(super) const OPS: &[Entry] = &[];

@@ -1,0 +1,5 @@
+//! Views.
+
+use super::Entry;
+
+pub(super) const OPS: &[Entry] = &[];

@@ -1,0 +1,154 @@
+//! Verdicts, counted per operator.
+
+use crate::golden::{BadFile, Golden};
+use crate::replay::{Verdict, replay, replay_error};
+use cresset_tensor::Device;
+use serde_json::{Value as Json, json};
+use std::fmt;
+use std::path::Path;
+
+/// What became of the cases of one file.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// The operator and its form.
+    pub name: String,
+    /// 1 for operators that everybody needs.
+    pub tier: u64,
+    /// How many cases there are, those that must be refused included.
+    pub cases: usize,
+    /// As recorded.
+    pub passed: usize,
+    /// Not as recorded.
+    pub failed: usize,
+    /// Not known here.
+    pub unsupported: usize,
+    /// The worst error of all that passed, as a share of what is allowed.
+    pub worst: f64,
+    /// Each case that did not pass, and why.
+    pub reasons: Vec<(String, Verdict)>,
+}
+
+impl Row {
+    /// Replays all cases of a file.
+    pub fn replay(golden: &Golden, device: Device) -> Row {
+        let mut row = Row { name: golden.name(), tier: golden.tier, ..Row::default() };
+        for case in &golden.cases {
+            row.count(&case.id, replay(golden, case, device));
+        }
+        for case in &golden.errors {
+            row.count(&case.id, replay_error(golden, case, device));
+        }
+        row
+    }
+
+    fn count(&mut self, id: &str, verdict: Verdict) {
+        self.cases += 1;
+        match verdict {
+            Verdict::Passed { worst } => {
+                self.passed += 1;
+                self.worst = self.worst.max(worst);
+                return;
+            }
+            Verdict::Failed(_) => self.failed += 1,
+            Verdict::Unsupported(_) => self.unsupported += 1,
+        }
+        self.reasons.push((id.to_owned(), verdict));
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<52} {:>4} {:>6} {:>7} {:>7} {:>12} {:>8.3}",
+            self.name, self.tier, self.cases, self.passed, self.failed, self.unsupported, self.worst
+        )
+    }
+}
+
+/// What became of all files of a folder.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// One row per file, in the order of their names.
+    pub rows: Vec<Row>,
+}
+
+impl Report {
+    /// The heads of the columns of a [`Row`].
+    pub const HEADER: &str = "operator                                             tier  cases  passed  failed  unsupported    worst";
+
+    /// Replays the files of `folder`, or those of operator `only`, and shows each row when it is done.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or there is none.
+    pub fn replay(
+        folder: &Path,
+        only: Option<&str>,
+        device: Device,
+        mut show: impl FnMut(&Row),
+    ) -> Result<Report, Box<dyn std::error::Error + Send + Sync>> {
+        let mut paths: Vec<_> = std::fs::read_dir(folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<std::io::Result<_>>()?;
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+        paths.sort();
+        let mut report = Report::default();
+        for path in paths {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            // Reading all files to look for one operator would take as long as replaying it.
+            if only.is_some_and(|only| stem != only && !stem.starts_with(&format!("{only}."))) {
+                continue;
+            }
+            let Some(golden): Option<Golden> = read(&path)? else { continue };
+            let row = Row::replay(&golden, device);
+            show(&row);
+            report.rows.push(row);
+        }
+        if report.rows.is_empty() {
+            let what = only.map_or("operators".to_owned(), |only| format!("operator {only:?}"));
+            return Err(format!("{} holds no cases of {what}", folder.display()).into());
+        }
+        Ok(report)
+    }
+
+    /// All rows together, or those of one tier.
+    pub fn total(&self, name: &str, tier: Option<u64>) -> Row {
+        let mut total = Row { name: name.to_owned(), tier: tier.unwrap_or(0), ..Row::default() };
+        for row in self.rows.iter().filter(|row| tier.is_none_or(|tier| row.tier == tier)) {
+            total.cases += row.cases;
+            total.passed += row.passed;
+            total.failed += row.failed;
+            total.unsupported += row.unsupported;
+            total.worst = total.worst.max(row.worst);
+        }
+        total
+    }
+
+    /// The report for machines.
+    pub fn json(&self) -> Json {
+        let reasons = |row: &Row| -> Vec<Json> {
+            let each = |(id, verdict): &(String, Verdict)| match verdict {
+                Verdict::Failed(reason) => json!({"id": id, "verdict": "failed", "reason": reason}),
+                Verdict::Unsupported(reason) => json!({"id": id, "verdict": "unsupported", "reason": reason}),
+                Verdict::Passed { .. } => json!({"id": id, "verdict": "passed"}),
+            };
+            row.reasons.iter().map(each).collect()
+        };
+        let row = |row: &Row| {
+            json!({
+                "op": row.name, "tier": row.tier, "cases": row.cases, "passed": row.passed,
+                "failed": row.failed, "unsupported": row.unsupported, "worst": row.worst,
+                "reasons": reasons(row),
+            })
+        };
+        json!({"ops": self.rows.iter().map(row).collect::<Vec<_>>(), "total": row(&self.total("total", None))})
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Golden>, BadFile> {
+    if path.file_stem().is_some_and(|stem| stem == "index") {
+        return Ok(None);
+    }
+    Golden::read(path)
+}
