@@ -4,5 +4,6 @@ mod allocations;
 mod architecture;
 mod command;
 mod custom_operator;
+mod parity;
 mod profile;
 mod training;

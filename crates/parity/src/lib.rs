@@ -15,6 +15,8 @@
 mod arguments;
 mod compare;
 mod golden;
+#[cfg(test)]
+mod hostile;
 pub mod ops;
 mod replay;
 mod report;

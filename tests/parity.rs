@@ -1,0 +1,101 @@
+//! Recorded answers of PyTorch, replayed: a selection of them lies in `tests/golden`.
+
+use cresset::tensor::Device;
+use cresset_parity::Report;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Operators that are recorded, but not offered here.
+const NOT_OFFERED: &[&str] = &[];
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/opinfo")
+}
+
+fn command(folder: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cresset"));
+    command.args(["parity", "ops"]).arg(folder).args(more).output().unwrap()
+}
+
+#[test]
+fn every_recorded_answer_is_ours_too() {
+    let report = Report::replay(&golden(), None, Device::CPU, |_| {}).unwrap();
+    for row in &report.rows {
+        assert_eq!(row.failed, 0, "{}: {:?}", row.name, row.reasons);
+        let offered = !NOT_OFFERED.contains(&row.name.as_str());
+        assert_eq!(row.unsupported == 0, offered, "{}: {:?}", row.name, row.reasons.first());
+    }
+    assert!(report.total("", Some(1)).passed > 3000, "the selection has shrunk");
+}
+
+#[test]
+fn one_operator_is_replayed_in_all_its_forms() {
+    let file = std::env::temp_dir().join(format!("cresset-parity-{}.json", std::process::id()));
+    let output = command(&golden(), &["--op", "div", "--json", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("div.floor_rounding") && text.contains("div.no_rounding_mode"), "{text}");
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert_eq!(json["ops"].as_array().unwrap().len(), 3);
+    assert_eq!(json["total"]["failed"], 0);
+    fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn a_wrong_answer_is_named_and_fails_the_command() {
+    let mut id = String::new();
+    let folder = altered("wrong", |text| {
+        let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let case = &mut json["cases"][0];
+        // The input as its own exponential.
+        case["out"]["t"] = case["args"][0]["t"].clone();
+        id = case["id"].as_str().unwrap().to_owned();
+        json.to_string()
+    });
+    let output = command(&folder, &[]);
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(&format!("{id} failed: output 0 is ")), "{text}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_is_not_known_is_unsupported_and_never_passes() {
+    let folder = altered("unknown", |text| text.replacen(r#""op":"exp""#, r#""op":"expand_your_mind""#, 1));
+    let output = command(&folder, &[]);
+    assert!(output.status.success(), "nothing failed");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("unsupported: operator"), "{text}");
+    let total = text.lines().last().unwrap().split_whitespace().collect::<Vec<_>>();
+    assert_eq!(total[3], "0", "cases passed in {total:?}");
+    fs::remove_dir_all(folder).unwrap();
+
+    let folder = altered("argument", |text| text.replace(r#""kwargs":{}"#, r#""kwargs":{"speed":{"i":3}}"#));
+    let text = String::from_utf8(command(&folder, &[]).stdout).unwrap();
+    assert!(text.contains("unsupported: argument speed"), "{text}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn files_of_another_format_and_empty_folders_are_refused() {
+    let folder = altered("format", |text| text.replacen("golden-v1", "golden-v9", 1));
+    let output = command(&folder, &[]);
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("exp.json: format is \"golden-v9\", expected \"golden-v1\""), "{text}");
+    fs::remove_file(folder.join("exp.json")).unwrap();
+    let text = String::from_utf8(command(&folder, &[]).stderr).unwrap();
+    assert!(text.contains("holds no cases of operators"), "{text}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// A folder with the files of `exp`, its text changed.
+fn altered(name: &str, change: impl FnOnce(String) -> String) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("cresset-parity-{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let text = fs::read_to_string(golden().join("exp.json")).unwrap();
+    fs::write(folder.join("exp.json"), change(text)).unwrap();
+    fs::copy(golden().join("exp.safetensors"), folder.join("exp.safetensors")).unwrap();
+    folder
+}
