@@ -1,6 +1,6 @@
 //! Dispatch keys: the stops a call makes on its way to a kernel.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::BitOr;
 use std::sync::OnceLock;
@@ -22,6 +22,9 @@ impl Key {
     pub const META: Key = Key(1);
     /// Records the backward graph, then lets the call go on to its backend.
     pub const AUTOGRAD: Key = Key(8);
+    /// Follows views and changes in place. Where it is excluded, in inference mode, new tensors
+    /// stay outside every graph.
+    pub const CHANGES: Key = Key(9);
     /// How many backends have a kernel slot.
     pub const BACKENDS: usize = 8;
 
@@ -51,6 +54,7 @@ impl Key {
             Key::CPU => "cpu",
             Key::META => "meta",
             Key::AUTOGRAD => "autograd",
+            Key::CHANGES => "changes",
             Key(claimed) => {
                 CLAIMED.get(claimed as usize - 2).and_then(|slot| slot.get()).unwrap_or(&"unclaimed")
             }
@@ -90,6 +94,8 @@ impl KeySet {
     pub const EMPTY: KeySet = KeySet(0);
     /// The layer that records the backward graph.
     pub const AUTOGRAD: KeySet = KeySet::of(Key::AUTOGRAD);
+    /// The layer that follows views and changes in place.
+    pub const CHANGES: KeySet = KeySet::of(Key::CHANGES);
     const BACKENDS: u16 = (1 << Key::BACKENDS) - 1;
 
     /// The set holding only `key`.
@@ -126,7 +132,7 @@ impl KeySet {
     /// The set as it applies on this thread, [`exclude`]d keys removed.
     #[inline]
     pub fn here(self) -> Self {
-        self.without(EXCLUDED.get())
+        self.without(excluded())
     }
 }
 
@@ -144,38 +150,58 @@ impl fmt::Debug for KeySet {
     }
 }
 
+/// What a thread skips, and how many guards say so.
+#[derive(Clone, Copy)]
+struct State {
+    excluded: KeySet,
+    /// How many guards were made and are still waited for.
+    depth: u32,
+    /// Whether a guard was dropped before a younger one.
+    early: bool,
+}
+
 thread_local! {
-    static EXCLUDED: Cell<KeySet> = const { Cell::new(KeySet::EMPTY) };
+    static STATE: Cell<State> =
+        const { Cell::new(State { excluded: KeySet::EMPTY, depth: 0, early: false }) };
+    /// Guards that were dropped before a younger one: their depth, and what they restore.
+    static EARLY: RefCell<Vec<(u32, KeySet)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The keys that calls on this thread skip.
 #[inline]
 pub fn excluded() -> KeySet {
-    EXCLUDED.get()
+    STATE.get().excluded
 }
 
-/// Hides `keys` from calls on this thread until the guard drops. Guards end in the reverse
-/// order of their making, as they do at the end of a block.
+/// Hides `keys` from calls on this thread until the guard drops.
+///
+/// Guards may be dropped in any order: the youngest that is left decides, and when all are
+/// gone the thread is as it was before the first.
 #[inline]
 pub fn exclude(keys: KeySet) -> ThreadKeys {
-    set_excluded(EXCLUDED.get() | keys)
+    set_excluded(excluded() | keys)
 }
 
 /// Shows `keys` again to calls on this thread until the guard drops.
 #[inline]
 pub fn include(keys: KeySet) -> ThreadKeys {
-    set_excluded(EXCLUDED.get().without(keys))
+    set_excluded(excluded().without(keys))
 }
 
 #[inline]
-fn set_excluded(keys: KeySet) -> ThreadKeys {
-    ThreadKeys { before: EXCLUDED.replace(keys), _this_thread: std::marker::PhantomData }
+fn set_excluded(excluded: KeySet) -> ThreadKeys {
+    let State { excluded: before, depth, early } = STATE.get();
+    let depth = depth + 1;
+    STATE.set(State { excluded, depth, early });
+    ThreadKeys { before, depth, _this_thread: std::marker::PhantomData }
 }
 
 /// Guard of [`exclude`] and [`include`](include()): restores what the thread skipped before.
 #[must_use = "keys are excluded or included only while the guard lives"]
 pub struct ThreadKeys {
     before: KeySet,
+    /// How many guards there were with this one.
+    depth: u32,
     /// The guard restores the thread it was made on, so it must drop there.
     _this_thread: std::marker::PhantomData<*const ()>,
 }
@@ -183,8 +209,29 @@ pub struct ThreadKeys {
 impl Drop for ThreadKeys {
     #[inline]
     fn drop(&mut self) {
-        EXCLUDED.set(self.before);
+        let state = STATE.get();
+        if state.depth == self.depth && !state.early {
+            STATE.set(State { excluded: self.before, depth: self.depth - 1, early: false });
+        } else {
+            end_in_disorder(self.depth, self.before);
+        }
     }
+}
+
+/// Ends a guard while a younger one lives, or one that an older one waits for.
+#[cold]
+fn end_in_disorder(depth: u32, before: KeySet) {
+    // Guards that drop when the thread itself ends have nothing left to restore.
+    let _ = EARLY.try_with(|early| {
+        let mut early = early.borrow_mut();
+        early.push((depth, before));
+        let mut state = STATE.get();
+        while let Some(at) = early.iter().position(|(depth, _)| *depth == state.depth) {
+            let (depth, excluded) = early.swap_remove(at);
+            state = State { excluded, depth: depth - 1, early: true };
+        }
+        STATE.set(State { early: !early.is_empty(), ..state });
+    });
 }
 
 #[cfg(test)]
@@ -222,5 +269,22 @@ mod tests {
         assert!(!keys.here().contains(Key::AUTOGRAD));
         drop(outer);
         assert!(keys.here().contains(Key::AUTOGRAD));
+    }
+
+    #[test]
+    fn guards_may_end_in_any_order() {
+        let skipped = || excluded().contains(Key::AUTOGRAD);
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let mut guards = [
+                Some(exclude(KeySet::AUTOGRAD)),
+                Some(include(KeySet::AUTOGRAD)),
+                Some(exclude(KeySet::AUTOGRAD)),
+            ];
+            for ended in order {
+                guards[ended] = None;
+                let youngest = guards.iter().rposition(Option::is_some);
+                assert_eq!(skipped(), youngest.is_some_and(|guard| guard != 1), "{order:?}");
+            }
+        }
     }
 }
