@@ -142,6 +142,26 @@ impl Layout {
         })
     }
 
+    /// Whether each element between the first and the furthest is there, once.
+    fn is_dense(&self) -> bool {
+        self.end - self.offset.min(self.end) == self.len && !self.may_overlap()
+    }
+
+    /// Whether two layouts of one buffer share elements without being the same. Only layouts
+    /// without gaps are told apart: others may lie between each other.
+    pub fn crosses(&self, other: &Layout) -> bool {
+        let apart = self.end <= other.offset || other.end <= self.offset;
+        if apart || self.is_empty() || other.is_empty() || !self.is_dense() || !other.is_dense() {
+            return false;
+        }
+        (self.offset, self.end) != (other.offset, other.end) || self.steps().ne(other.steps())
+    }
+
+    /// The strides that matter: those of dimensions with more than one index.
+    fn steps(&self) -> impl Iterator<Item = usize> {
+        self.strides.iter().zip(&self.shape).filter(|&(_, &size)| size > 1).map(|(&stride, _)| stride)
+    }
+
     /// The same elements repeated to fill `shape`, by strides of zero; `None` if a
     /// dimension is neither equal nor 1.
     #[inline]
@@ -295,6 +315,16 @@ mod tests {
         assert!(Layout::strided(&[2, 2], &[usize::MAX, 1], 0).is_none());
         assert!(Layout::strided(&[1], &[1], usize::MAX).is_none());
         assert!(Layout::strided(&[2], &[1, 1], 0).is_none());
+    }
+
+    #[test]
+    fn layouts_cross_where_they_share_elements_in_another_order_or_in_part() {
+        let whole = Layout::contiguous(&[3, 3]).unwrap();
+        assert!(whole.crosses(&whole.transpose(0, 1)));
+        assert!(whole.crosses(&whole.narrow(0, 0, 2)));
+        assert!(!whole.crosses(&whole.clone()));
+        assert!(!whole.narrow(0, 0, 1).crosses(&whole.narrow(0, 1, 2)));
+        assert!(!whole.narrow(1, 0, 1).crosses(&whole.narrow(1, 1, 1)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use cresset_kernels::Buffer;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Memory that a device owns; only its backend can look inside.
 pub trait DeviceMemory: Any + Send + Sync {
@@ -37,8 +37,6 @@ struct Inner {
     version: AtomicU64,
     /// The version after the last change in place that was recorded for gradients.
     recorded: AtomicU64,
-    /// Whether a tensor over this memory was ever part of a graph.
-    tracked: AtomicBool,
     changed_by: Mutex<&'static str>,
 }
 
@@ -64,7 +62,6 @@ impl Storage {
             device,
             version: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
-            tracked: AtomicBool::new(false),
             changed_by: Mutex::new(""),
         })))
     }
@@ -131,24 +128,14 @@ impl Storage {
         self.0.recorded.load(Relaxed)
     }
 
-    /// Notes that a tensor over this memory is part of a graph.
-    pub(crate) fn track(&self) {
-        self.0.tracked.store(true, Relaxed);
-    }
-
-    /// Whether a tensor over this memory was ever part of a graph.
-    pub(crate) fn is_tracked(&self) -> bool {
-        self.0.tracked.load(Relaxed)
-    }
-
     /// The last operator that changed the contents in place.
     pub(crate) fn changed_by(&self) -> &'static str {
         *self.0.changed_by.lock()
     }
 
-    /// Whether only one tensor holds this memory.
-    pub(crate) fn is_unshared(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
+    /// How many tensors hold this memory.
+    pub(crate) fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
     }
 
     /// Whether both are the same memory.

@@ -1,9 +1,9 @@
 //! The tensor handle.
 
-use crate::autograd::Tracking;
+use crate::autograd::{Tracking, ViewOf};
 use crate::{DType, Device, Key, Layout, Result, Storage};
-use cresset_dispatch::KeySet;
 use cresset_dispatch::observe::TensorArgument;
+use cresset_dispatch::{KeySet, key};
 use std::sync::Arc;
 
 /// An n-dimensional array on some device. A handle: cloning it copies no elements.
@@ -15,22 +15,50 @@ pub(crate) struct Inner {
     pub(crate) layout: Layout,
     pub(crate) dtype: DType,
     pub(crate) device: Device,
-    /// For a view of another tensor, the version of the storage when it was taken.
-    pub(crate) view_of: Option<u64>,
+    /// What a view looks into, and how it came about.
+    pub(crate) view: Option<ViewOf>,
+    /// Whether it was made in inference mode, and must stay outside every graph.
+    pub(crate) inference: bool,
     pub(crate) tracking: Tracking,
 }
 
 impl Tensor {
-    /// A tensor over `storage`, outside any graph. The layout must lie inside the storage.
-    pub(crate) fn from_parts(storage: Storage, layout: Layout, dtype: DType, is_view: bool) -> Tensor {
-        debug_assert!(layout.end() * dtype.size() <= storage.len(), "{layout:?} reaches beyond its storage");
-        let (device, view_of) = (storage.device(), is_view.then(|| storage.version()));
-        Tensor(Arc::new(Inner { storage, layout, dtype, device, view_of, tracking: Tracking::default() }))
+    /// A tensor over new `storage`, outside any graph. The layout must lie inside the storage.
+    #[inline]
+    pub(crate) fn from_parts(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
+        let inference = key::excluded().contains(Key::CHANGES);
+        Tensor::build(storage, layout, dtype, None, inference)
     }
 
-    /// Another tensor over the same elements, outside any graph.
+    #[inline]
+    fn build(
+        storage: Storage,
+        layout: Layout,
+        dtype: DType,
+        view: Option<ViewOf>,
+        inference: bool,
+    ) -> Tensor {
+        debug_assert!(layout.end() * dtype.size() <= storage.len(), "{layout:?} reaches beyond its storage");
+        let (device, tracking) = (storage.device(), Tracking::default());
+        Tensor(Arc::new(Inner { storage, layout, dtype, device, view, inference, tracking }))
+    }
+
+    /// A view: other elements of the same storage, or the same in another order. The layout must
+    /// lie inside the storage.
+    pub(crate) fn with_layout(&self, layout: Layout) -> Tensor {
+        self.reinterpreted(layout, self.0.dtype)
+    }
+
+    /// A view that takes the bytes for elements of `dtype`.
+    pub(crate) fn reinterpreted(&self, layout: Layout, dtype: DType) -> Tensor {
+        let view = Some(ViewOf::new(self));
+        Tensor::build(self.0.storage.clone(), layout, dtype, view, self.0.inference)
+    }
+
+    /// Another tensor over the same elements, outside any graph and not followed as a view.
     pub(crate) fn alias(&self) -> Tensor {
-        Tensor::from_parts(self.0.storage.clone(), self.0.layout.clone(), self.0.dtype, self.is_view())
+        let inner = &self.0;
+        Tensor::build(inner.storage.clone(), inner.layout.clone(), inner.dtype, None, inner.inference)
     }
 
     /// Size of each dimension.
@@ -96,16 +124,20 @@ impl Tensor {
     /// Whether another tensor's elements are seen through this one.
     #[inline]
     pub fn is_view(&self) -> bool {
-        self.0.view_of.is_some()
+        self.0.view.is_some()
     }
 
-    /// Where calls on this tensor go. An old view of elements that have become part of a graph
-    /// since goes to autograd too, which refuses it.
+    /// Whether the tensor was made in [inference mode](crate::autograd::inference_mode).
+    #[inline]
+    pub fn is_inference(&self) -> bool {
+        self.0.inference
+    }
+
+    /// Where calls on this tensor go.
     #[inline]
     pub(crate) fn keys(&self) -> KeySet {
         let backend = KeySet::of(self.0.device.key);
-        let outdated = self.0.view_of.is_some_and(|version| self.0.storage.recorded_version() > version);
-        if self.0.tracking.is_tracked() || outdated { backend | KeySet::AUTOGRAD } else { backend }
+        if self.needs_autograd() { backend | KeySet::AUTOGRAD } else { backend }
     }
 
     /// The tensor as observers see it.

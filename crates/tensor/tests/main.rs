@@ -1,6 +1,7 @@
 //! Tensors, operators and gradients on the host, as a user of the crate sees them.
 
 mod autograd;
+mod changes;
 mod gradients;
 mod operators;
 mod outside_device;

@@ -3,9 +3,9 @@
 //! Gradients wait at a node until every path to it has arrived. Of the nodes that are ready,
 //! the latest call runs first, and leaves before all: the order in which torch runs them.
 
+use super::mode::{enable_grad, no_grad};
 use super::node::{Backward, Edge, Function, Grads, Keeps, Node};
 use super::saved::Taken;
-use super::{enable_grad, no_grad};
 use crate::{Cause, Error, Result, Tensor};
 use cresset_dispatch::observe::{self, Argument, Call, Kind, Name, Sequence};
 use smallvec::SmallVec;
@@ -117,7 +117,7 @@ impl Run {
         };
         let mut starts: SmallVec<[Edge; 1]> = SmallVec::new();
         for (root, gradient) in roots {
-            root.check_fresh(op)?;
+            root.follow(op)?;
             let edge = root.edge().ok_or_else(|| no_graph(op, root))?;
             let gradient = first_gradient(op, root, *gradient)?;
             run.put(&edge, gradient)?;
@@ -223,6 +223,11 @@ impl Run {
     fn run(&self, node: &Arc<Node>, grads: &Grads) -> Result<Grads> {
         let _span = observe::span(&NodeCall { node, grads, kind: Kind::Backward });
         match &node.function {
+            Function::Slices(slices) => match &grads[0] {
+                Some(grad) => slices.derive(grad, |grads| self.run(&slices.changed, grads)),
+                None => Ok(Grads::new()),
+            },
+            Function::Dropped => Ok(Grads::new()),
             Function::Accumulate { leaf, one_at_a_time } => {
                 // Passes on several threads may end at one leaf.
                 let _one = one_at_a_time.lock();
@@ -289,7 +294,7 @@ fn first_gradient(op: &'static str, root: &Tensor, gradient: Option<&Tensor>) ->
 }
 
 /// Gives a gradient the shape and dtype that its receiver had: undoes broadcasting.
-fn fit(gradient: Tensor, edge: &Edge, node: &'static str) -> Result<Tensor> {
+pub(super) fn fit(gradient: Tensor, edge: &Edge, node: &'static str) -> Result<Tensor> {
     if gradient.device() != edge.device {
         let text =
             format_args!("returned a gradient on {} for an input on {}", gradient.device(), edge.device);
@@ -346,9 +351,9 @@ fn accumulate(leaf: &Tensor, grads: &Grads, pass: Pass) -> Result<()> {
         // Recorded sums must not be changed in place; others may.
         Some(sum) if pass.create_graph || sum.requires_grad() => sum.add(gradient)?,
         Some(sum) => return sum.add_(gradient),
-        None if pass.create_graph || (gradient.is_sole_owner() && !gradient.requires_grad()) => {
-            gradient.clone()
-        }
+        None if pass.create_graph => gradient.clone(),
+        // A view that nobody else can look into need not stay one.
+        None if gradient.is_sole_owner() && !gradient.requires_grad() => gradient.alias(),
         // Others see these elements: a later sum in place would change theirs.
         None => gradient.copy()?,
     };
@@ -379,7 +384,7 @@ impl Call for NodeCall<'_> {
     }
 
     fn sequence(&self) -> Option<Sequence> {
-        let recorded = matches!(self.node.function, Function::Derive { .. });
+        let recorded = !matches!(self.node.function, Function::Accumulate { .. });
         recorded.then_some(Sequence { number: self.node.sequence, forward_thread: self.node.thread })
     }
 }

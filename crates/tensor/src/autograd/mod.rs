@@ -9,29 +9,24 @@
 //! engine, so derivatives need not know about it.
 
 mod engine;
+mod mode;
 mod node;
 mod record;
 mod saved;
 mod tracking;
+mod view;
 
 pub use engine::{Pass, backward, grad};
+pub(crate) use mode::check_inference;
+pub use mode::{
+    enable_grad, in_inference_mode, inference_mode, is_grad_enabled, is_inference_mode, no_grad,
+    set_grad_enabled, with_grad_enabled, without_grad,
+};
 pub(crate) use node::next_sequence;
 pub use node::{Backward, Grads, Saves};
-pub(crate) use record::{record, record_in_place};
+pub(crate) use record::{record, record_in_place, records_change};
 pub(crate) use tracking::Tracking;
-
-use cresset_dispatch::KeySet;
-use cresset_dispatch::key::{self, ThreadKeys};
-
-/// Calls on this thread are not recorded until the guard drops.
-pub fn no_grad() -> ThreadKeys {
-    key::exclude(KeySet::AUTOGRAD)
-}
-
-/// Calls on this thread are recorded again until the guard drops.
-pub fn enable_grad() -> ThreadKeys {
-    key::include(KeySet::AUTOGRAD)
-}
+pub(crate) use view::{How, ViewOf};
 
 /// `grads!(ctx; a, b)`: a gradient per input, computed only if someone wants it.
 #[macro_export]

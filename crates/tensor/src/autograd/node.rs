@@ -1,11 +1,13 @@
 //! Nodes and edges of the backward graph.
 
 use super::saved::{Kept, Taken};
+use super::view::Slices;
 use crate::{DType, Device, Operand, Result, Spec, Tensor};
 use cresset_dispatch::thread;
 use cresset_kernels::Dims;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -58,6 +60,10 @@ pub(super) enum Function {
     Accumulate { leaf: Tensor, one_at_a_time: Mutex<()> },
     /// Computes the gradients of the inputs. Saved tensors are dropped after use.
     Derive { saved: Keeps, derivative: Box<Derivative> },
+    /// Computes the gradients of the inputs of a call that changed a view.
+    Slices(Box<Slices>),
+    /// Nothing any more: the node is being dropped.
+    Dropped,
 }
 
 /// What a node keeps for its derivative; gone once the graph was run.
@@ -86,6 +92,12 @@ pub(super) fn take_sequence() -> u64 {
 }
 
 impl Node {
+    /// The node of a call that was made just now.
+    pub(super) fn new(name: &'static str, edges: SmallVec<[Option<Edge>; 2]>, function: Function) -> Node {
+        let (sequence, thread) = (take_sequence(), thread::number());
+        Node { sequence, thread, name, edges, outputs: Vec::new(), function }
+    }
+
     /// The end of all paths that lead to `leaf`.
     pub(super) fn accumulate(leaf: Tensor) -> Node {
         Node {
@@ -99,27 +111,43 @@ impl Node {
     }
 }
 
-/// A graph can be a million nodes deep, so dropping one must not recurse: nodes whose last
-/// owner is this one are taken apart in a loop.
-impl Drop for Node {
-    fn drop(&mut self) {
-        let mut orphans: Vec<Node> = Vec::new();
-        self.leave(&mut orphans);
-        while let Some(mut node) = orphans.pop() {
-            node.leave(&mut orphans);
-        }
-    }
+/// What a node owned.
+type Remains = (SmallVec<[Option<Edge>; 2]>, Function);
+
+thread_local! {
+    /// What nodes owned that were dropped while another one was; none while no node is dropped.
+    static REMAINS: RefCell<Option<Vec<Remains>>> = const { RefCell::new(None) };
 }
 
-impl Node {
-    /// Lets go of all nodes that this one points to; those with no other owner go to `orphans`.
-    fn leave(&mut self, orphans: &mut Vec<Node>) {
-        let mut leave = |edge: Edge| orphans.extend(Arc::into_inner(edge.node));
-        self.edges.drain(..).flatten().for_each(&mut leave);
-        if let Function::Derive { saved, .. } = &mut self.function
-            && let Some(saved) = saved.get_mut().take()
-        {
-            saved.into_iter().filter_map(Kept::into_edge).for_each(&mut leave);
+/// A graph can be a million nodes deep, so dropping one must not recurse: what nodes own is
+/// dropped by the outermost drop of the thread, in a loop.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let function = std::mem::replace(&mut self.function, Function::Dropped);
+        let mut mine = Some((std::mem::take(&mut self.edges), function));
+        let outermost = REMAINS.try_with(|remains| match &mut *remains.borrow_mut() {
+            Some(queue) => {
+                queue.extend(mine.take());
+                false
+            }
+            idle => {
+                *idle = Some(Vec::new());
+                true
+            }
+        });
+        if outermost != Ok(true) {
+            return;
+        }
+        while let Some(remains) = mine.take() {
+            drop(remains);
+            mine = REMAINS.with(|remains| {
+                let mut remains = remains.borrow_mut();
+                let next = remains.as_mut().and_then(Vec::pop);
+                if next.is_none() {
+                    *remains = None;
+                }
+                next
+            });
         }
     }
 }

@@ -3,11 +3,13 @@
 //! [`record`] and [`record_in_place`] are generic over operators, so they are kept thin: the
 //! work is in [`Recording`], compiled once.
 
-use super::no_grad;
+use super::mode::{check_savable, no_grad};
 use super::node::{Backward, Derivative, Edge, Function, Grads, Node, Saves, take_sequence};
 use super::saved::{Kept, Saved};
+use super::view::{How, Slices, check_change};
 use crate::op::{Forward, Given, InPlace, Inputs, Output};
-use crate::{Cause, Device, Error, Result, Spec, Tensor};
+use crate::{Device, Error, Key, Result, Spec, Tensor};
+use cresset_dispatch::KeySet;
 use cresset_dispatch::thread;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -15,9 +17,9 @@ use std::sync::Arc;
 
 /// Calls the operator below autograd, then attaches the recipe for its gradient.
 pub(crate) fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
-    let mut recording = Recording::new(O::BACKWARD, O::SAVES);
+    let mut recording = Recording::new(O::NAME, O::BACKWARD, O::SAVES);
     inputs.each(|given| recording.input(given));
-    recording.check(O::NAME)?;
+    recording.check()?;
     let output = {
         let _below = no_grad();
         op.forward(inputs)?
@@ -30,16 +32,25 @@ pub(crate) fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Outp
     if count.min(O::DIFFERENTIABLE) > 1 {
         output.each(|tensor| recording.describe(tensor));
     }
+    let how = recording.how(O::VIEW, O::Output::SEVERAL);
     let node = recording.finish(Box::new(move |ctx: &Backward<'_>| -> Result<Grads> { op.backward(ctx) }));
-    Ok(output.map(|i, tensor| if i < O::DIFFERENTIABLE { attach(tensor, &node, i) } else { tensor }))
+    Ok(output.map(|i, tensor| if i < O::DIFFERENTIABLE { attach(tensor, &node, i, how) } else { tensor }))
+}
+
+/// Whether a change of `target`, by a call on tensors with these keys, must be recorded.
+pub(crate) fn records_change(keys: KeySet, target: &Tensor) -> bool {
+    // A view that is not tracked itself may still look into a tensor that is.
+    let concerned = keys.contains(Key::AUTOGRAD) || target.base().is_some_and(Tensor::requires_grad);
+    concerned && target.dtype().is_float() && KeySet::AUTOGRAD.here().contains(Key::AUTOGRAD)
 }
 
 /// Changes the first input, which thereby becomes the output of the call.
 pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: &Tensor) -> Result<()> {
-    check_change(O::IN_PLACE, target)?;
-    let mut recording = Recording::new(O::BACKWARD, O::SAVES);
+    let mut recording = Recording::new(O::IN_PLACE, O::BACKWARD, O::SAVES);
     inputs.each(|given| recording.input(given));
-    recording.check(O::IN_PLACE)?;
+    recording.check()?;
+    check_change(O::IN_PLACE, target)?;
+    let base = target.base().map(|base| (base, base.edge()));
     if let Some(first) = recording.saved.first_mut().filter(|_| O::SAVES.inputs()) {
         // Gradients of the other inputs may need the elements that are about to be overwritten.
         let needed = recording.edges.iter().skip(1).any(Option::is_some);
@@ -49,13 +60,16 @@ pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: 
         let _below = no_grad();
         op.change(inputs, target)?;
     }
-    if !target.dtype().is_float() {
-        return Ok(());
-    }
     target.storage().change_recorded();
     recording.output(target, Some(0));
     let node = recording.finish(Box::new(move |ctx: &Backward<'_>| -> Result<Grads> { op.backward(ctx) }));
-    target.set_origin(target.edge_to(node, 0));
+    match base {
+        // The view itself follows when it is asked for its place.
+        Some((base, before)) => {
+            base.set_origin(base.edge_to(Slices::node(node, target.layout(), base, before), 0));
+        }
+        None => target.set_origin(target.edge_to(node, 0)),
+    }
     Ok(())
 }
 
@@ -64,66 +78,78 @@ fn copy(tensor: &Tensor) -> Result<Tensor> {
     tensor.copy()
 }
 
-fn check_change(op: &'static str, target: &Tensor) -> Result<()> {
-    if target.requires_grad() && target.is_leaf() {
-        let text = "a leaf that requires grad cannot be changed in place; do it under no_grad()";
-        return Err(Error::new(Cause::Graph, op, text));
-    }
-    if target.is_view() {
-        let text = "a view cannot be changed in place while gradients are recorded; change the tensor it looks into, or a copy";
-        return Err(Error::new(Cause::Graph, op, text));
-    }
-    Ok(())
-}
-
-fn attach(tensor: Tensor, node: &Arc<Node>, output: usize) -> Tensor {
+fn attach(tensor: Tensor, node: &Arc<Node>, output: usize, how: How) -> Tensor {
     if !tensor.dtype().is_float() {
         return tensor;
     }
     let edge = tensor.edge_to(node.clone(), output);
-    tensor.tracked(edge)
+    tensor.tracked(edge, how)
 }
 
 /// A [`Node`] being put together.
 struct Recording {
+    /// The operator that was called.
+    op: &'static str,
     sequence: u64,
     name: &'static str,
     saves: Saves,
     edges: SmallVec<[Option<Edge>; 2]>,
     saved: SmallVec<[Kept; 2]>,
-    stale: Option<Tensor>,
+    /// How the inputs came about that are views, and not ordinary ones.
+    inherited: How,
+    refused: Option<Error>,
     outputs: Vec<(Spec, Device)>,
 }
 
 impl Recording {
     /// Takes the node's number before the kernel runs, so that nodes made inside come later.
-    fn new(name: &'static str, saves: Saves) -> Recording {
+    fn new(op: &'static str, name: &'static str, saves: Saves) -> Recording {
         let sequence = take_sequence();
         Recording {
+            op,
             sequence,
             name,
             saves,
             edges: SmallVec::new(),
             saved: SmallVec::new(),
-            stale: None,
+            inherited: How::Traced,
+            refused: None,
             outputs: Vec::new(),
         }
     }
 
     #[inline(never)]
     fn input(&mut self, given: Given<'_>) {
-        let tensor = given.tensor();
-        self.edges.push(tensor.and_then(Tensor::edge));
+        if let Some(tensor) = given.tensor() {
+            self.look_at(tensor);
+        }
+        self.edges.push(given.tensor().and_then(Tensor::edge));
         if self.saves.inputs() {
             self.saved.push(Kept::input(given));
         }
-        if let Some(view) = tensor.filter(|tensor| tensor.is_view() && tensor.check_fresh("").is_err()) {
-            self.stale = Some(view.clone());
+    }
+
+    /// Notes what speaks against recording a call on `tensor`.
+    fn look_at(&mut self, tensor: &Tensor) {
+        let followed = tensor.follow(self.op);
+        let savable = if self.saves.inputs() { check_savable(self.op, tensor) } else { Ok(()) };
+        self.refused = self.refused.take().or(followed.and(savable).err());
+        if tensor.how() != How::Traced {
+            self.inherited = tensor.how();
         }
     }
 
-    fn check(&self, op: &'static str) -> Result<()> {
-        self.stale.as_ref().map_or(Ok(()), |view| view.check_fresh(op))
+    fn check(&mut self) -> Result<()> {
+        self.refused.take().map_or(Ok(()), Err)
+    }
+
+    /// How outputs come about that are views.
+    fn how(&self, looks_only: bool, several: bool) -> How {
+        match self.inherited {
+            How::Traced if !looks_only => How::Opaque,
+            How::Traced if several => How::OneOfSeveral,
+            inherited => inherited,
+        }
     }
 
     /// Remembers what an output looks like, for operators that have several.

@@ -1,6 +1,7 @@
 //! Tensors kept for a derivative, and proof that they were not changed meanwhile.
 
 use super::node::{Edge, Node};
+use super::view::How;
 use crate::op::Given;
 use crate::{Cause, Error, Result, Scalar, Tensor};
 use std::sync::Arc;
@@ -36,13 +37,6 @@ impl Kept {
             Kept::Scalar(scalar) => Taken::Scalar(*scalar),
             Kept::Nothing => Taken::Nothing,
         })
-    }
-
-    pub(super) fn into_edge(self) -> Option<Edge> {
-        match self {
-            Kept::Tensor(Saved { place: Place::Computed(edge), .. }) => Some(edge),
-            _ => None,
-        }
     }
 }
 
@@ -97,11 +91,11 @@ impl Saved {
             return Err(changed(node.name, &self.elements, self.version, now));
         }
         Ok(match &self.place {
-            Place::Computed(edge) if recorded => self.elements.alias().tracked(edge.clone()),
+            Place::Computed(edge) if recorded => self.elements.alias().tracked(edge.clone(), How::Traced),
             Place::Output(output) if recorded => {
                 let tensor = self.elements.alias();
                 let edge = tensor.edge_to(node.clone(), *output);
-                tensor.tracked(edge)
+                tensor.tracked(edge, How::Traced)
             }
             _ => self.elements.clone(),
         })

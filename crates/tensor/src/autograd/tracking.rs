@@ -1,6 +1,8 @@
 //! What a tensor knows of the graph it is part of.
 
+use super::mode::check_inference_leaf;
 use super::node::{Edge, Node};
+use super::view::How;
 use crate::{Cause, Error, Result, Tensor};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -36,7 +38,7 @@ impl Tracking {
 impl Tensor {
     /// Whether gradients flow to or through this tensor.
     pub fn requires_grad(&self) -> bool {
-        self.0.tracking.is_tracked()
+        self.needs_autograd() && self.0.tracking.is_tracked()
     }
 
     /// Makes this a leaf that collects gradients, or an ordinary tensor again.
@@ -58,10 +60,10 @@ impl Tensor {
                 )),
             };
         }
-        self.0.tracking.tracked.store(requires, Relaxed);
         if requires {
-            self.0.storage.track();
+            check_inference_leaf(self)?;
         }
+        self.0.tracking.tracked.store(requires, Relaxed);
         Ok(())
     }
 
@@ -73,18 +75,12 @@ impl Tensor {
 
     /// Whether no recorded call computed this tensor.
     pub fn is_leaf(&self) -> bool {
-        self.0.tracking.place.lock().as_ref().is_none_or(|place| place.origin.is_none())
+        self.origin().is_none()
     }
 
     /// The name of the recorded call that computed this tensor, e.g. `MulBackward0`.
     pub fn grad_fn(&self) -> Option<&'static str> {
-        self.0
-            .tracking
-            .place
-            .lock()
-            .as_ref()
-            .and_then(|place| place.origin.as_ref())
-            .map(|edge| edge.node.name)
+        self.origin().map(|edge| edge.node.name.trim_start_matches("torch::autograd::"))
     }
 
     /// The gradient collected so far.
@@ -130,27 +126,30 @@ impl Tensor {
         let _old = self.0.tracking.update(|place| std::mem::replace(&mut place.grad, grad));
     }
 
-    /// This tensor as the output that `edge` points to.
-    pub(crate) fn tracked(mut self, edge: Edge) -> Tensor {
-        if Arc::get_mut(&mut self.0).is_none() {
+    /// This tensor as the output that `edge` points to; if it is a view, one that came about
+    /// like this.
+    pub(super) fn tracked(self, edge: Edge, how: How) -> Tensor {
+        let tensor = match Arc::strong_count(&self.0) {
+            1 => self.made(how),
             // An operator gave back a tensor that others hold: its output is a view of that.
-            let (storage, layout) = (self.0.storage.clone(), self.0.layout.clone());
-            self = Tensor::from_parts(storage, layout, self.0.dtype, true);
-        }
-        self.set_origin(edge);
-        self
+            _ => self.with_layout(self.layout().clone()).made(How::Opaque),
+        };
+        tensor.set_origin(edge);
+        tensor
     }
 
     /// Puts the tensor behind `edge`, also when others hold it.
-    pub(crate) fn set_origin(&self, edge: Edge) {
-        self.0.tracking.update(|place| place.origin = Some(edge));
-        self.0.storage.track();
+    pub(super) fn set_origin(&self, edge: Edge) {
+        // The old place is left after the lock: dropping it may run a lot of code.
+        let _old = self.0.tracking.update(|place| place.origin.replace(edge));
         self.0.tracking.tracked.store(true, Relaxed);
     }
 
     /// The call that computed this tensor.
     pub(super) fn origin(&self) -> Option<Edge> {
-        if !self.requires_grad() {
+        // A place that cannot be told is an error for whoever records or runs, not here.
+        let _ = self.follow("");
+        if !self.0.tracking.is_tracked() {
             return None;
         }
         self.0.tracking.place.lock().as_ref().and_then(|place| place.origin.clone())
@@ -158,11 +157,16 @@ impl Tensor {
 
     /// Whether nobody else can see these elements, so that they may be changed at will.
     pub(super) fn is_sole_owner(&self) -> bool {
-        Arc::strong_count(&self.0) == 1 && self.0.storage.is_unshared() && !self.0.layout.may_overlap()
+        let holders = match &self.0.view {
+            Some(view) if !view.is_sole_owner() => return false,
+            Some(_) => 2,
+            None => 1,
+        };
+        Arc::strong_count(&self.0) == 1 && self.0.storage.holders() == holders && !self.0.layout.may_overlap()
     }
 
     /// Where a gradient of this tensor goes; `None` if nowhere.
-    pub(crate) fn edge(&self) -> Option<Edge> {
+    pub(super) fn edge(&self) -> Option<Edge> {
         if !self.requires_grad() {
             return None;
         }
@@ -183,21 +187,5 @@ impl Tensor {
     pub(super) fn edge_to(&self, node: Arc<Node>, output: usize) -> Edge {
         let shape = self.shape().into();
         Edge { node, output, shape, dtype: self.dtype(), device: self.device() }
-    }
-
-    /// Refuses a view whose elements were changed behind its back: its place in the graph
-    /// no longer tells where they come from.
-    pub(super) fn check_fresh(&self, op: &'static str) -> Result<()> {
-        let Some(seen) = self.0.view_of else { return Ok(()) };
-        let changed = if self.requires_grad() { self.version() } else { self.0.storage.recorded_version() };
-        if changed <= seen {
-            return Ok(());
-        }
-        let text = format_args!(
-            "the tensor that this view of shape {:?} looks into was changed in place by {}; take the view again",
-            self.shape(),
-            self.storage().changed_by(),
-        );
-        Err(Error::new(Cause::Graph, op, text))
     }
 }

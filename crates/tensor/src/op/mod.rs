@@ -15,7 +15,7 @@ mod output;
 pub use inputs::{Given, Inputs, Operand};
 pub use output::{Output, Spec};
 
-use crate::autograd::{self, Backward, Grads, Saves};
+use crate::autograd::{self, Backward, Grads, How, Saves};
 use crate::ops;
 use crate::{Cause, Device, Error, Key, Result, Tensor};
 pub use cresset_dispatch::Table;
@@ -31,6 +31,10 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     const BACKWARD: &'static str = "";
     /// What the derivative needs to see again.
     const SAVES: Saves = Saves::Nothing;
+    /// Whether the output only shows elements of the first input, and the derivative is no more
+    /// than that of looking. Changes in place are then traced through it; without this they
+    /// are refused while gradients are recorded.
+    const VIEW: bool = false;
     /// How many of the outputs, from the first on, have gradients.
     const DIFFERENTIABLE: usize = usize::MAX;
     /// The tensors it takes.
@@ -64,6 +68,8 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
         let keys = inputs.keys().here();
         if keys.contains(Key::AUTOGRAD) && !Self::BACKWARD.is_empty() {
             autograd::record(self, inputs)
+        } else if Self::VIEW && Self::Output::SEVERAL {
+            Ok(self.forward(inputs)?.map(|_, tensor| tensor.made(How::OneOfSeveral)))
         } else {
             self.forward(inputs)
         }
@@ -140,10 +146,9 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
         let target = first(inputs).expect("an in-place operator has a first input");
         let spec = self.infer(inputs)?;
         check_target(Self::IN_PLACE, &target, &spec)?;
-        // A view that is not tracked itself may still look into a tensor that is.
-        let looks_into_graph = target.is_view() && target.storage().is_tracked();
-        let recording = !key::excluded().contains(Key::AUTOGRAD);
-        if inputs.keys().here().contains(Key::AUTOGRAD) || (recording && looks_into_graph) {
+        check_overlap(Self::IN_PLACE, &target, inputs)?;
+        autograd::check_inference(Self::IN_PLACE, &target)?;
+        if autograd::records_change(inputs.keys(), &target) {
             autograd::record_in_place(self, inputs, &target)
         } else {
             self.change(inputs, &target)
@@ -215,6 +220,25 @@ fn check_target(op: &'static str, target: &Tensor, result: &Spec) -> Result<()> 
         return Err(Error::new(Cause::Argument, op, text));
     }
     Ok(())
+}
+
+/// Refuses inputs that share some of the memory about to be written, but do not lie in it exactly
+/// as the target does: what they hold would change while it is read.
+fn check_overlap<I: Inputs>(op: &'static str, target: &Tensor, inputs: I) -> Result<()> {
+    let mut crossing = false;
+    inputs.each(|given| {
+        if let Some(tensor) = given.tensor().filter(|tensor| tensor.storage().same_as(target.storage())) {
+            crossing |= tensor.layout().crosses(target.layout());
+        }
+    });
+    if !crossing {
+        return Ok(());
+    }
+    let text = format_args!(
+        "an input shares memory with the tensor of shape {:?} that is written, in another order or in part; pass a copy of it",
+        target.shape()
+    );
+    Err(Error::new(Cause::Argument, op, text))
 }
 
 fn device_kernel<F: Copy>(table: &Table<F>, op: &'static str, key: Key) -> Result<F> {

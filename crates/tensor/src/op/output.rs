@@ -29,6 +29,8 @@ impl Spec {
 pub trait Output: Sized {
     /// What is known of it beforehand.
     type Spec;
+    /// Whether it is made of several tensors.
+    const SEVERAL: bool = true;
 
     /// New memory for it.
     fn allocate(spec: Self::Spec, device: Device) -> Result<Self>;
@@ -42,6 +44,7 @@ pub trait Output: Sized {
 
 impl Output for Tensor {
     type Spec = Spec;
+    const SEVERAL: bool = false;
 
     #[inline]
     fn allocate(spec: Spec, device: Device) -> Result<Self> {
@@ -55,7 +58,7 @@ impl Output for Tensor {
             );
             return Err(Error::new(Cause::Memory, "", text));
         };
-        Ok(Tensor::from_parts(Storage::new(device, bytes)?, layout, spec.dtype, false))
+        Ok(Tensor::from_parts(Storage::new(device, bytes)?, layout, spec.dtype))
     }
 
     #[inline]
@@ -110,6 +113,7 @@ impl Output for Vec<Tensor> {
 /// An operator that only changes its inputs.
 impl Output for () {
     type Spec = ();
+    const SEVERAL: bool = false;
 
     fn allocate((): (), _device: Device) -> Result<Self> {
         Ok(())

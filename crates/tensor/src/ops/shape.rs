@@ -19,6 +19,7 @@ pub struct AsStrided {
 impl Op for AsStrided {
     const NAME: &'static str = "aten::as_strided";
     const BACKWARD: &'static str = "AsStridedBackward0";
+    const VIEW: bool = true;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
@@ -56,7 +57,7 @@ impl Forward for AsStrided {
             let text = format_args!("{:?} reaches beyond a storage of {held} elements", self.layout);
             return Err(Error::new(Cause::Index, Self::NAME, text));
         }
-        Ok(Tensor::from_parts(x.storage().clone(), self.layout.clone(), x.dtype(), true))
+        Ok(x.with_layout(self.layout.clone()))
     }
 }
 
@@ -81,6 +82,7 @@ pub struct Transpose {
 impl Op for Transpose {
     const NAME: &'static str = "aten::transpose";
     const BACKWARD: &'static str = "TransposeBackward0";
+    const VIEW: bool = true;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
@@ -113,6 +115,7 @@ pub struct T;
 impl Op for T {
     const NAME: &'static str = "aten::t";
     const BACKWARD: &'static str = "TBackward0";
+    const VIEW: bool = true;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
@@ -146,6 +149,7 @@ pub struct View {
 impl Op for View {
     const NAME: &'static str = "aten::view";
     const BACKWARD: &'static str = "ViewBackward0";
+    const VIEW: bool = true;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
@@ -171,7 +175,7 @@ impl Forward for View {
             let text = format!("a tensor of shape {:?} {text} {:?}{hint}", x.shape(), &self.shape[..]);
             Error::new(Cause::Shape, Self::NAME, text)
         })?;
-        Ok(Tensor::from_parts(x.storage().clone(), layout, x.dtype(), true))
+        Ok(x.with_layout(layout))
     }
 }
 
@@ -185,6 +189,7 @@ pub struct Expand {
 impl Op for Expand {
     const NAME: &'static str = "aten::expand";
     const BACKWARD: &'static str = "ExpandBackward0";
+    const VIEW: bool = true;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
