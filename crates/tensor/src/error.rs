@@ -38,6 +38,8 @@ pub enum Cause {
     DeviceFailure,
     /// An argument makes no sense.
     Argument,
+    /// A NaN in a gradient, where someone looked for one.
+    Anomaly,
 }
 
 impl Error {
@@ -64,6 +66,13 @@ impl Error {
         if self.0.op.is_empty() {
             self.0.op = op;
         }
+        self
+    }
+
+    /// The same error with more to say.
+    #[must_use]
+    pub(crate) fn noting(mut self, note: impl fmt::Display) -> Error {
+        self.0.message = format!("{}; {note}", self.0.message);
         self
     }
 

@@ -88,8 +88,11 @@ fn a_gradient_must_look_like_its_tensor() {
     let error = x.set_grad(Tensor::new([1.0f32, 2.0]).unwrap()).unwrap_err();
     assert!(error.to_string().starts_with("set_grad: a gradient of shape [2], f32, on cpu, for"), "{error}");
     let y = x.mul(2.0).unwrap();
-    let single = Tensor::new([1.0f32, 1.0]).unwrap();
-    assert!(backward(&[(&y, Some(&single))], Pass::default()).is_err());
+    let error = y.backward_with(&Tensor::new([1.0f64]).unwrap()).unwrap_err();
+    assert_eq!(error.cause(), Cause::Shape);
+    // As in torch, one of another precision is converted on the way in.
+    y.backward_with(&Tensor::new([1.0f32, 1.0]).unwrap()).unwrap();
+    assert_eq!(f64s(&x.grad().unwrap()), [2.0, 2.0]);
 }
 
 #[test]
@@ -177,7 +180,13 @@ fn a_gradient_of_something_in_between_leaves_the_rest_of_the_graph_alone() {
 fn unused_inputs_have_no_gradient_and_strangers_are_refused() {
     let (x, y) = (leaf(&[1.0]), leaf(&[1.0]));
     let z = x.mul(2.0).unwrap();
-    let gradients = grad(&[(&z, None)], &[&x, &y], Pass::default()).unwrap();
+    let pass = Pass { retain_graph: true, ..Pass::default() };
+    let error = grad(&[(&z, None)], &[&x, &y], pass).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "grad: the roots do not depend on input 1, of shape [1]; set allow_unused if that is as it should be"
+    );
+    let gradients = grad(&[(&z, None)], &[&x, &y], Pass { allow_unused: true, ..pass }).unwrap();
     assert_eq!(gradients.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
     let plain = Tensor::new([1.0f64]).unwrap();
     assert_eq!(

@@ -3,5 +3,7 @@
 mod autograd;
 mod changes;
 mod gradients;
+mod hooks;
+mod modes;
 mod operators;
 mod outside_device;

@@ -6,10 +6,12 @@
 use super::mode::{enable_grad, no_grad};
 use super::node::{Backward, Edge, Function, Grads, Keeps, Node};
 use super::saved::Taken;
-use crate::{Cause, Error, Result, Tensor};
+use super::{anomaly, hooks};
+use crate::{Cause, Error, Layout, Result, Tensor};
 use cresset_dispatch::observe::{self, Argument, Call, Kind, Name, Sequence};
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 /// How a backward pass is run.
@@ -19,6 +21,8 @@ pub struct Pass {
     pub retain_graph: bool,
     /// Records the pass itself, so that gradients have gradients.
     pub create_graph: bool,
+    /// Gives `None` for inputs of [`grad`] that the roots do not depend on, instead of an error.
+    pub allow_unused: bool,
 }
 
 impl Tensor {
@@ -29,6 +33,15 @@ impl Tensor {
     pub fn backward(&self) -> Result<()> {
         backward(&[(self, None)], Pass::default())
     }
+
+    /// Sends `gradient` back through the graph and adds to the gradient of every leaf.
+    ///
+    /// # Errors
+    /// If the gradient is not of this tensor's shape and device, or nothing the tensor was
+    /// computed from requires grad.
+    pub fn backward_with(&self, gradient: &Tensor) -> Result<()> {
+        backward(&[(self, Some(gradient))], Pass::default())
+    }
 }
 
 /// Sends a gradient per tensor back through the graph and adds to the gradient of every leaf.
@@ -37,8 +50,11 @@ pub fn backward(roots: &[(&Tensor, Option<&Tensor>)], pass: Pass) -> Result<()> 
     Run::new("backward", roots, pass)?.finish().map(drop)
 }
 
-/// The gradients of `roots` with respect to `inputs`; `None` for inputs they do not depend on.
-/// No leaf is changed.
+/// The gradients of `roots` with respect to `inputs`. No leaf is changed.
+///
+/// # Errors
+/// As [`backward`]; and if the roots do not depend on an input, unless
+/// [`allow_unused`](Pass::allow_unused) is set, which makes its gradient `None`.
 pub fn grad(
     roots: &[(&Tensor, Option<&Tensor>)],
     inputs: &[&Tensor],
@@ -47,21 +63,56 @@ pub fn grad(
     let mut run = Run::new("grad", roots, pass)?;
     let mut wanted = Vec::with_capacity(inputs.len());
     for input in inputs {
+        input.follow("grad")?;
         let edge = input.edge().ok_or_else(|| {
             let text = format_args!("an input of shape {:?} does not require grad", input.shape());
             Error::new(Cause::Graph, "grad", text)
         })?;
-        run.captures.entry(id(&edge.node)).or_default().insert(edge.output, None);
-        wanted.push(edge);
+        run.captures.entry(id(&edge.node)).or_default().push((edge.output, None));
+        wanted.push((id(&edge.node), edge));
     }
     run.leading = Some(run.leading());
     let captures = run.finish()?;
-    Ok(wanted.iter().map(|edge| captures[&id(&edge.node)][&edge.output].clone()).collect())
+    let captured = |node, output| {
+        let all: &SmallVec<[Capture; 1]> = &captures[&node];
+        all.iter().find(|(other, _)| *other == output).and_then(|(_, gradient)| gradient.clone())
+    };
+    let gradients: Vec<_> = wanted.iter().map(|(node, edge)| captured(*node, edge.output)).collect();
+    match gradients.iter().position(Option::is_none) {
+        Some(i) if !pass.allow_unused => {
+            let text = format_args!(
+                "the roots do not depend on input {i}, of shape {:?}; set allow_unused if that is as it should be",
+                inputs[i].shape()
+            );
+            Err(Error::new(Cause::Graph, "grad", text))
+        }
+        _ => Ok(gradients),
+    }
 }
 
 type NodeId = usize;
-/// Per node, the wanted outputs and their gradients.
-type Captures = HashMap<NodeId, HashMap<usize, Option<Tensor>>>;
+/// An output that someone wants the gradient of, and the gradient.
+type Capture = (usize, Option<Tensor>);
+type ByNode<T> = HashMap<NodeId, T, BuildHasherDefault<AddressHasher>>;
+
+/// Hashes addresses: they differ already, it is enough to spread them.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_usize(usize::from(*byte)));
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        let spread = (self.0 ^ address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = spread ^ (spread >> 32);
+    }
+}
 
 fn id(node: &Arc<Node>) -> NodeId {
     Arc::as_ptr(node) as usize
@@ -90,17 +141,23 @@ impl Ord for Ready {
     }
 }
 
+/// A node that the pass will come to.
+#[derive(Default)]
+struct Pending {
+    /// How many edges still have to bring a gradient, or the news that there is none.
+    missing: usize,
+    /// Gradients that wait for the rest of their sum.
+    grads: Grads,
+}
+
 /// One pass through the graph.
 struct Run {
-    /// How many edges still have to bring a gradient, or the news that there is none.
-    missing: HashMap<NodeId, usize>,
-    /// Gradients that wait for the rest of their sum.
-    waiting: HashMap<NodeId, Grads>,
+    pending: ByNode<Pending>,
     ready: BinaryHeap<Ready>,
     /// Gradients to be returned instead of put down.
-    captures: Captures,
+    captures: ByNode<SmallVec<[Capture; 1]>>,
     /// The nodes to run, where not all of them are.
-    leading: Option<HashSet<NodeId>>,
+    leading: Option<HashSet<NodeId, BuildHasherDefault<AddressHasher>>>,
     pass: Pass,
 }
 
@@ -108,68 +165,56 @@ impl Run {
     fn new(op: &'static str, roots: &[(&Tensor, Option<&Tensor>)], pass: Pass) -> Result<Run> {
         let _mode = mode(pass);
         let mut run = Run {
-            missing: HashMap::new(),
-            waiting: HashMap::new(),
+            pending: HashMap::default(),
             ready: BinaryHeap::new(),
-            captures: HashMap::new(),
+            captures: HashMap::default(),
             leading: None,
             pass,
         };
-        let mut starts: SmallVec<[Edge; 1]> = SmallVec::new();
+        let mut starts: SmallVec<[Arc<Node>; 1]> = SmallVec::new();
         for (root, gradient) in roots {
             root.follow(op)?;
             let edge = root.edge().ok_or_else(|| no_graph(op, root))?;
             let gradient = first_gradient(op, root, *gradient)?;
+            if !starts.iter().any(|start| Arc::ptr_eq(start, &edge.node)) {
+                starts.push(edge.node.clone());
+            }
+            run.pending.entry(id(&edge.node)).or_default();
             run.put(&edge, gradient)?;
-            starts.push(edge);
         }
         run.count(&starts);
-        for edge in starts {
-            // Removing it makes sure that two roots of one node start it once.
-            if run.missing.get(&id(&edge.node)) == Some(&0) {
-                run.missing.remove(&id(&edge.node));
-                run.ready.push(Ready(edge.node));
-            }
-        }
+        run.ready =
+            starts.into_iter().filter(|start| run.pending[&id(start)].missing == 0).map(Ready).collect();
         Ok(run)
     }
 
     /// Counts the edges that lead to each node reachable from `starts`.
-    fn count(&mut self, starts: &[Edge]) {
-        let mut stack: Vec<Arc<Node>> = Vec::new();
-        for edge in starts {
-            if self.missing.insert(id(&edge.node), 0).is_none() {
-                stack.push(edge.node.clone());
-            }
-        }
+    fn count(&mut self, starts: &[Arc<Node>]) {
+        let mut stack: Vec<Arc<Node>> = starts.to_vec();
         while let Some(node) = stack.pop() {
             for edge in node.edges.iter().flatten() {
-                *self.missing.entry(id(&edge.node)).or_insert_with(|| {
+                let pending = self.pending.entry(id(&edge.node)).or_insert_with(|| {
                     stack.push(edge.node.clone());
-                    0
-                }) += 1;
+                    Pending::default()
+                });
+                pending.missing += 1;
             }
         }
     }
 
     /// The nodes that lead to one whose gradient is to be captured.
-    fn leading(&self) -> HashSet<NodeId> {
+    fn leading(&self) -> HashSet<NodeId, BuildHasherDefault<AddressHasher>> {
         let mut nodes: Vec<Arc<Node>> = self.ready.iter().map(|ready| ready.0.clone()).collect();
-        let mut known: HashSet<NodeId> = nodes.iter().map(id).collect();
+        let mut known: HashSet<NodeId, BuildHasherDefault<AddressHasher>> = nodes.iter().map(id).collect();
         let mut next = 0;
         while let Some(node) = nodes.get(next).cloned() {
-            nodes.extend(
-                node.edges
-                    .iter()
-                    .flatten()
-                    .filter(|edge| known.insert(id(&edge.node)))
-                    .map(|e| e.node.clone()),
-            );
+            let targets = node.edges.iter().flatten().map(|edge| &edge.node);
+            nodes.extend(targets.filter(|target| known.insert(id(target))).cloned());
             next += 1;
         }
         // Leaves come first, then calls as they were made: whatever a node points to is before it.
         nodes.sort_by_key(|node| node.sequence.wrapping_add(1));
-        let mut leading = HashSet::new();
+        let mut leading = HashSet::default();
         for node in &nodes {
             let mut targets = node.edges.iter().flatten().map(|edge| id(&edge.node));
             if targets.any(|target| leading.contains(&target) || self.captures.contains_key(&target)) {
@@ -180,7 +225,7 @@ impl Run {
     }
 
     /// Runs all nodes; returns the gradients that were to be captured.
-    fn finish(mut self) -> Result<Captures> {
+    fn finish(mut self) -> Result<ByNode<SmallVec<[Capture; 1]>>> {
         let _mode = mode(self.pass);
         while let Some(Ready(node)) = self.ready.pop() {
             self.evaluate(&node)?;
@@ -190,7 +235,8 @@ impl Run {
 
     /// Runs one node and passes its gradients on.
     fn evaluate(&mut self, node: &Arc<Node>) -> Result<()> {
-        let grads = self.waiting.remove(&id(node)).unwrap_or_default();
+        let mut grads = self.pending.remove(&id(node)).unwrap_or_default().grads;
+        hooks::tensor_hooks(node, &mut grads)?;
         if let Some(wanted) = self.captures.get_mut(&id(node)) {
             for (output, place) in wanted {
                 *place = grads.get(*output).cloned().flatten();
@@ -202,10 +248,7 @@ impl Run {
         let _span = observe::span(&NodeCall { node, grads: &[], kind: Kind::Evaluate });
         // A node that no gradient reached only passes on that there is none.
         let reached = grads.iter().any(Option::is_some);
-        let results = if reached { self.run(node, &complete(node, grads)?)? } else { Grads::new() };
-        if reached {
-            check_count(node, &results)?;
-        }
+        let results = if reached { self.derive(node, grads)? } else { Grads::new() };
         let mut results = results.into_iter();
         for edge in &node.edges {
             let result = results.next().flatten();
@@ -220,29 +263,43 @@ impl Run {
         Ok(())
     }
 
+    /// The gradients of a node's inputs, hooks and all. Those of its outputs are let go.
+    fn derive(&self, node: &Arc<Node>, grads: Grads) -> Result<Grads> {
+        let grads = complete(node, hooks::before(node, grads)?)?;
+        let results = self.run(node, &grads).map_err(|error| anomaly::explain(node, error))?;
+        let results = hooks::after(node, results, &grads)?;
+        check_count(node, &results)?;
+        anomaly::check(node, &results)?;
+        Ok(results)
+    }
+
     fn run(&self, node: &Arc<Node>, grads: &Grads) -> Result<Grads> {
         let _span = observe::span(&NodeCall { node, grads, kind: Kind::Backward });
         match &node.function {
-            Function::Slices(slices) => match &grads[0] {
-                Some(grad) => slices.derive(grad, |grads| self.run(&slices.changed, grads)),
-                None => Ok(Grads::new()),
-            },
-            Function::Dropped => Ok(Grads::new()),
             Function::Accumulate { leaf, one_at_a_time } => {
-                // Passes on several threads may end at one leaf.
-                let _one = one_at_a_time.lock();
-                accumulate(leaf, grads, self.pass).map(|()| Grads::new())
+                {
+                    // Passes on several threads may end at one leaf.
+                    let _one = one_at_a_time.lock();
+                    accumulate(leaf, grads, self.pass)?;
+                }
+                hooks::accumulated(leaf)?;
+                Ok(Grads::new())
             }
             Function::Derive { saved, derivative } => {
                 let saved = unpack(node, saved, self.pass)?;
                 derivative(&Backward { node, saved: &saved, grads })
             }
+            Function::Slices(slices) => match grads.first() {
+                Some(Some(grad)) => slices.derive(grad, |grads| self.run(&slices.changed, grads)),
+                _ => Ok(Grads::new()),
+            },
+            Function::Dropped => Ok(Grads::new()),
         }
     }
 
     /// Adds a gradient to those that wait at the end of `edge`.
     fn put(&mut self, edge: &Edge, gradient: Tensor) -> Result<()> {
-        let grads = self.waiting.entry(id(&edge.node)).or_default();
+        let grads = &mut self.pending.get_mut(&id(&edge.node)).expect(COUNTED).grads;
         if grads.len() <= edge.output {
             grads.resize(edge.output + 1, None);
         }
@@ -256,13 +313,15 @@ impl Run {
 
     /// Notes that `edge` has brought what it had.
     fn arrived(&mut self, edge: &Edge) {
-        let missing = self.missing.get_mut(&id(&edge.node)).expect("every reachable node was counted");
-        *missing -= 1;
-        if *missing == 0 {
+        let pending = self.pending.get_mut(&id(&edge.node)).expect(COUNTED);
+        pending.missing -= 1;
+        if pending.missing == 0 {
             self.ready.push(Ready(edge.node.clone()));
         }
     }
 }
+
+const COUNTED: &str = "every reachable node was counted, and runs after all that lead to it";
 
 fn mode(pass: Pass) -> cresset_dispatch::key::ThreadKeys {
     if pass.create_graph { enable_grad() } else { no_grad() }
@@ -279,8 +338,10 @@ fn no_graph(op: &'static str, root: &Tensor) -> Error {
 fn first_gradient(op: &'static str, root: &Tensor, gradient: Option<&Tensor>) -> Result<Tensor> {
     match gradient {
         Some(gradient) => {
-            root.check_gradient(op, gradient)?;
-            Ok(gradient.clone())
+            let convert = gradient.dtype().is_float() && gradient.dtype() != root.dtype();
+            let gradient = if convert { gradient.to_dtype(root.dtype())? } else { gradient.clone() };
+            root.check_gradient(op, &gradient)?;
+            Ok(gradient)
         }
         None if root.numel() == 1 => root.ones_like(),
         None => {
@@ -300,8 +361,20 @@ pub(super) fn fit(gradient: Tensor, edge: &Edge, node: &'static str) -> Result<T
             format_args!("returned a gradient on {} for an input on {}", gradient.device(), edge.device);
         return Err(Error::new(Cause::Device, node, text));
     }
-    let gradient =
-        if gradient.shape() == &edge.shape[..] { gradient } else { gradient.sum_to(&edge.shape)? };
+    let gradient = match gradient.shape() == &edge.shape[..] {
+        true => gradient,
+        false
+            if Layout::contiguous(&edge.shape)
+                .is_some_and(|l| l.broadcast_to(gradient.shape()).is_some()) =>
+        {
+            gradient.sum_to(&edge.shape)?
+        }
+        false => {
+            let (got, wanted) = (gradient.shape(), &edge.shape[..]);
+            let text = format_args!("returned a gradient of shape {got:?} for an input of shape {wanted:?}");
+            return Err(Error::new(Cause::Shape, node, text));
+        }
+    };
     if gradient.dtype() == edge.dtype { Ok(gradient) } else { gradient.to_dtype(edge.dtype) }
 }
 

@@ -8,7 +8,10 @@
 //! A derivative is written with tensor operators only. Broadcasting is undone once, in the
 //! engine, so derivatives need not know about it.
 
+mod anomaly;
 mod engine;
+mod graph;
+mod hooks;
 mod mode;
 mod node;
 mod record;
@@ -16,7 +19,10 @@ mod saved;
 mod tracking;
 mod view;
 
+pub use anomaly::{DetectAnomaly, detect_anomaly, is_anomaly_enabled};
 pub use engine::{Pass, backward, grad};
+pub use graph::GradNode;
+pub use hooks::HookHandle;
 pub(crate) use mode::check_inference;
 pub use mode::{
     enable_grad, in_inference_mode, inference_mode, is_grad_enabled, is_inference_mode, no_grad,

@@ -1,5 +1,7 @@
 //! Nodes and edges of the backward graph.
 
+use super::anomaly::Trace;
+use super::hooks::NodeHooks;
 use super::saved::{Kept, Taken};
 use super::view::Slices;
 use crate::{DType, Device, Operand, Result, Spec, Tensor};
@@ -8,8 +10,8 @@ use cresset_kernels::Dims;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// A gradient for each input; `None` where none flows.
 pub type Grads = SmallVec<[Option<Tensor>; 2]>;
@@ -52,6 +54,10 @@ pub(crate) struct Node {
     /// What the outputs look like, if there are several: some may get no gradient.
     pub(super) outputs: Vec<(Spec, Device)>,
     pub(super) function: Function,
+    /// What a program hung on the node.
+    pub(super) hooks: OnceLock<Box<NodeHooks>>,
+    /// Where the call was made, if someone may want to know.
+    pub(super) trace: Option<Box<Trace>>,
 }
 
 /// What a node does with the gradients it is given.
@@ -94,20 +100,23 @@ pub(super) fn take_sequence() -> u64 {
 impl Node {
     /// The node of a call that was made just now.
     pub(super) fn new(name: &'static str, edges: SmallVec<[Option<Edge>; 2]>, function: Function) -> Node {
-        let (sequence, thread) = (take_sequence(), thread::number());
-        Node { sequence, thread, name, edges, outputs: Vec::new(), function }
+        Node::numbered(take_sequence(), name, edges, function)
+    }
+
+    pub(super) fn numbered(
+        sequence: u64,
+        name: &'static str,
+        edges: SmallVec<[Option<Edge>; 2]>,
+        function: Function,
+    ) -> Node {
+        let (thread, outputs, hooks) = (thread::number(), Vec::new(), OnceLock::new());
+        Node { sequence, thread, name, edges, outputs, function, hooks, trace: None }
     }
 
     /// The end of all paths that lead to `leaf`.
     pub(super) fn accumulate(leaf: Tensor) -> Node {
-        Node {
-            sequence: u64::MAX,
-            thread: thread::number(),
-            name: "torch::autograd::AccumulateGrad",
-            edges: SmallVec::new(),
-            outputs: Vec::new(),
-            function: Function::Accumulate { leaf, one_at_a_time: Mutex::new(()) },
-        }
+        let function = Function::Accumulate { leaf, one_at_a_time: Mutex::new(()) };
+        Node::numbered(u64::MAX, "torch::autograd::AccumulateGrad", SmallVec::new(), function)
     }
 }
 

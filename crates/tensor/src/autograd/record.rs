@@ -3,6 +3,7 @@
 //! [`record`] and [`record_in_place`] are generic over operators, so they are kept thin: the
 //! work is in [`Recording`], compiled once.
 
+use super::anomaly::Trace;
 use super::mode::{check_savable, no_grad};
 use super::node::{Backward, Derivative, Edge, Function, Grads, Node, Saves, take_sequence};
 use super::saved::{Kept, Saved};
@@ -10,7 +11,6 @@ use super::view::{How, Slices, check_change};
 use crate::op::{Forward, Given, InPlace, Inputs, Output};
 use crate::{Device, Error, Key, Result, Spec, Tensor};
 use cresset_dispatch::KeySet;
-use cresset_dispatch::thread;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -167,14 +167,9 @@ impl Recording {
     #[inline(never)]
     fn finish(self, derivative: Box<Derivative>) -> Arc<Node> {
         let function = Function::Derive { saved: Mutex::new(Some(self.saved)), derivative };
-        let thread = thread::number();
-        Arc::new(Node {
-            sequence: self.sequence,
-            thread,
-            name: self.name,
-            edges: self.edges,
-            outputs: self.outputs,
-            function,
-        })
+        let mut node = Node::numbered(self.sequence, self.name, self.edges, function);
+        node.outputs = self.outputs;
+        node.trace = Trace::here(self.op);
+        Arc::new(node)
     }
 }

@@ -1,5 +1,6 @@
 //! What a tensor knows of the graph it is part of.
 
+use super::hooks::LeafHooks;
 use super::mode::check_inference_leaf;
 use super::node::{Edge, Node};
 use super::view::How;
@@ -22,6 +23,9 @@ struct Place {
     /// The end of paths to this leaf. Weak: it owns the leaf.
     accumulator: Weak<Node>,
     grad: Option<Tensor>,
+    hooks: Option<Arc<LeafHooks>>,
+    /// Whether a computed tensor keeps its gradient.
+    retains: bool,
 }
 
 impl Tracking {
@@ -141,8 +145,32 @@ impl Tensor {
     /// Puts the tensor behind `edge`, also when others hold it.
     pub(super) fn set_origin(&self, edge: Edge) {
         // The old place is left after the lock: dropping it may run a lot of code.
-        let _old = self.0.tracking.update(|place| place.origin.replace(edge));
+        let (before, retains) =
+            self.0.tracking.update(|place| (place.origin.replace(edge), std::mem::take(&mut place.retains)));
         self.0.tracking.tracked.store(true, Relaxed);
+        if retains {
+            before.iter().for_each(|before| before.node.hooks().release(self));
+            self.retain();
+        }
+    }
+
+    /// Keeps the gradient of a computed tensor. That of a leaf is kept anyway.
+    pub(super) fn retain(&self) {
+        if let Some(edge) = self.origin()
+            && !self.0.tracking.update(|place| std::mem::replace(&mut place.retains, true))
+        {
+            edge.node.hooks().retain(edge.output, self);
+        }
+    }
+
+    /// The hooks of this leaf, none of them yet if it is the first time.
+    pub(super) fn leaf_hooks(&self) -> Arc<LeafHooks> {
+        self.0.tracking.update(|place| place.hooks.get_or_insert_default().clone())
+    }
+
+    /// The hooks of this leaf, if it ever had any.
+    pub(super) fn known_leaf_hooks(&self) -> Option<Arc<LeafHooks>> {
+        self.0.tracking.place.lock().as_ref().and_then(|place| place.hooks.clone())
     }
 
     /// The call that computed this tensor.
