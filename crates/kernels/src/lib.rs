@@ -10,8 +10,10 @@
 //! |---|---|
 //! | [`elementwise`] | one element of each operand to one of the output; comparison, selection, copies and casts |
 //! | [`functions`] | the scalar functions that elementwise loops apply; the traits to write more |
-//! | [`reduce`] | sums, means, extremes and where they are |
+//! | [`reduce`] | sums, products, means, variances, norms, extremes and where they are |
 //! | [`matrix`] | products of matrices and of batches of them |
+//! | [`order`] | sorting, and elements by their rank |
+//! | [`scan`] | running sums and products |
 //! | [`softmax`], [`loss`] | softmax and its logarithm, negative log likelihood, with gradients |
 //! | [`index`] | rows picked and added up by number; embeddings |
 //! | [`optimizer`] | whole optimizer steps in one pass |
@@ -28,11 +30,13 @@ mod layout;
 pub mod loss;
 pub mod matrix;
 pub mod optimizer;
+pub mod order;
 pub mod random;
 mod range;
 pub mod reduce;
 mod rows;
 mod scalar;
+pub mod scan;
 pub mod softmax;
 mod special;
 #[cfg(test)]

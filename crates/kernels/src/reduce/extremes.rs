@@ -1,10 +1,9 @@
 //! Largest and smallest elements. NaN beats everything, and the first of equals wins.
 
 use super::blocks::{self, Blocks};
-use super::fold;
+use super::fold::fold_blocks;
 use crate::elementwise::write;
 use crate::functions::is_nan;
-use crate::wide::wide;
 use crate::{Element, View, ViewMut, with_dtype};
 
 /// The largest elements along `dim`, and their indices as i64.
@@ -48,24 +47,8 @@ pub fn amin(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
 fn extreme<T: Element>(x: View<'_>, dims: &[usize], out: ViewMut<'_>, f: impl Fn(T, T) -> T + Copy) {
     blocks::check(x.shape(), dims, out.shape());
     let blocks = Blocks::<T>::new(x, dims);
-    write(out, |out| {
-        let Some(groups) = groups(&blocks, out.len()) else { return };
-        if blocks.inner == 1 {
-            return out.iter_mut().zip(groups).for_each(|(out, row)| *out = fold(row, T::default(), f));
-        }
-        for (out, rows) in out.chunks_exact_mut(blocks.inner).zip(groups) {
-            out.copy_from_slice(&rows[..blocks.inner]);
-            rows.chunks_exact(blocks.inner).skip(1).for_each(|row| merge(out, row, f));
-        }
-    });
-}
-
-wide! {
-    fn merge[T: Copy, F: Fn(T, T) -> T](out: &mut [T], row: &[T], f: F) {
-        for (out, &x) in out.iter_mut().zip(row) {
-            *out = f(*out, x);
-        }
-    }
+    assert!(out.layout().is_empty() || blocks.size > 0, "the extreme of no elements");
+    write(out, |out| fold_blocks(&blocks, out, T::default(), f));
 }
 
 /// What is reduced to one row of the output each, if there is any output.

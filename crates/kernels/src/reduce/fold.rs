@@ -1,7 +1,8 @@
 //! Pairwise folds over slices and over rows.
 
-use crate::Number;
+use super::blocks::Blocks;
 use crate::wide::wide;
+use crate::{Element, Number};
 
 /// Running results side by side: enough to hide the latency of an addition.
 const LANES: usize = 32;
@@ -63,6 +64,34 @@ fn lanes<T: Copy>(x: &[T], f: impl Fn(T, T) -> T + Copy) -> T {
         width /= 2;
     }
     rest.iter().fold(sums[0], |sum, &x| f(sum, x))
+}
+
+/// Folds each group of blocks to one row of `out`; `empty` is the fold of nothing.
+pub(super) fn fold_blocks<T: Element>(
+    blocks: &Blocks<'_, T>,
+    out: &mut [T],
+    empty: T,
+    f: impl Fn(T, T) -> T + Copy,
+) {
+    if blocks.elements.is_empty() {
+        return out.fill(empty);
+    }
+    let groups = blocks.elements.chunks_exact(blocks.size * blocks.inner);
+    if blocks.inner == 1 {
+        return out.iter_mut().zip(groups).for_each(|(out, row)| *out = fold(row, empty, f));
+    }
+    for (out, rows) in out.chunks_exact_mut(blocks.inner).zip(groups) {
+        out.copy_from_slice(&rows[..blocks.inner]);
+        rows.chunks_exact(blocks.inner).skip(1).for_each(|row| merge(out, row, f));
+    }
+}
+
+wide! {
+    fn merge[T: Copy, F: Fn(T, T) -> T](out: &mut [T], row: &[T], f: F) {
+        for (out, &x) in out.iter_mut().zip(row) {
+            *out = f(*out, x);
+        }
+    }
 }
 
 /// Room for the partial sums of [`sum_rows`].

@@ -1,4 +1,4 @@
-//! Many elements to one: sums, means, extremes and where they are.
+//! Many elements to one: sums, products, means, variances, norms, extremes and where they are.
 //!
 //! Outputs keep reduced dimensions with size 1. Sums are pairwise, so that errors grow with
 //! the logarithm of the count; half precision is added up in `f32`.
@@ -6,10 +6,16 @@
 mod blocks;
 mod extremes;
 mod fold;
+mod logic;
+mod moments;
+mod norm;
 #[cfg(test)]
 mod tests;
 
 pub use extremes::{amax, amin, argmax, argmin, max, min};
+pub use logic::{all, any};
+pub use moments::{Moments, moments};
+pub use norm::norm;
 
 pub(crate) use fold::{fold, sum_slice};
 
@@ -35,6 +41,22 @@ pub fn mean(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
         mean_as::<f32>(x, dims, wide.view_mut());
         wide.store(out);
     });
+}
+
+/// The product over `dims`, computed in the element type of `out`, to which `x` is converted.
+pub fn prod(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
+    blocks::check(x.shape(), dims, out.shape());
+    numbers!(out.dtype(), T => prod_as::<T>(x, dims, out), single => {
+        let mut wide = Single::zeros(out.shape());
+        prod_as::<f32>(x, dims, wide.view_mut());
+        wide.store(out);
+    });
+}
+
+fn prod_as<T: Number>(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
+    let (elements, layout) = (to_vec::<T>(x), contiguous(x.shape()));
+    let blocks = Blocks::<T>::new(View::of(&elements, &layout), dims);
+    write(out, |out| fold::fold_blocks(&blocks, out, T::ONE, T::times));
 }
 
 fn sum_as<T: Number>(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {

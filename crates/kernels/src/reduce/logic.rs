@@ -1,0 +1,25 @@
+//! Whether any or all elements are other than zero.
+
+use super::blocks::{self, Blocks};
+use super::fold::fold_blocks;
+use crate::elementwise::{contiguous, copy, to_vec};
+use crate::{View, ViewMut};
+
+/// Whether any element over `dims` is other than zero; none of nothing is.
+pub fn any(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
+    truth(x, dims, out, false, |a, b| a | b);
+}
+
+/// Whether all elements over `dims` are other than zero; all of nothing are.
+pub fn all(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
+    truth(x, dims, out, true, |a, b| a & b);
+}
+
+fn truth(x: View<'_>, dims: &[usize], out: ViewMut<'_>, empty: bool, f: impl Fn(bool, bool) -> bool + Copy) {
+    blocks::check(x.shape(), dims, out.shape());
+    let (elements, layout) = (to_vec::<bool>(x), contiguous(x.shape()));
+    let blocks = Blocks::new(View::of(&elements, &layout), dims);
+    let mut truths = vec![empty; out.layout().len()];
+    fold_blocks(&blocks, &mut truths, empty, f);
+    copy(View::of(&truths, &contiguous(out.shape())), out);
+}
