@@ -199,10 +199,10 @@ fn operators_called_with_attributes_that_make_no_sense_are_errors() {
     let dims = || [9].into_iter().collect();
     let calls: [(&str, Result<()>); 9] = [
         ("transpose", Transpose { a: 9, b: 0 }.call([&x]).map(drop)),
-        ("sum", Sum { dims: dims(), keep: false, from: from() }.call([&x]).map(drop)),
-        ("mean", Mean { dims: [0, 0].into_iter().collect(), keep: false, from: from() }.call([&x]).map(drop)),
-        ("max", MaxDim { dim: 9, keep: false, from: from() }.call([&x]).map(drop)),
-        ("argmax", Argmax { dim: 9, keep: false }.call([&x]).map(drop)),
+        ("sum", Sum { dims: dims(), keep: false, dtype: None }.call([&x]).map(drop)),
+        ("mean", Mean { dims: [0, 0].into_iter().collect(), keep: false, dtype: None }.call([&x]).map(drop)),
+        ("max", MaxDim { dim: 9, keep: false }.call([&x]).map(drop)),
+        ("argmax", Argmax { dim: Some(9), keep: false }.call([&x]).map(drop)),
         ("log_softmax", LogSoftmax { dim: 9 }.call([&x]).map(drop)),
         ("index_select", IndexSelect { dim: 9, from: from() }.call([&x, &index]).map(drop)),
         ("index_add", IndexAdd { dim: 9 }.call([&x, &x, &index]).map(drop)),

@@ -23,10 +23,9 @@ pub(super) fn register(npu: Key) {
         }
         aclnn::max_dim(x, op.dim as i64, op.keep, values, indices)
     });
-    Argmax::table().register(npu, |op, [x], out| {
-        if x.dim() == 0 {
-            return aclnn::inplace_zero(out);
-        }
-        aclnn::arg_max(x, op.dim as i64, op.keep, out)
+    Argmax::table().register(npu, |op, [x], out| match op.dim {
+        _ if x.dim() == 0 => aclnn::inplace_zero(out),
+        Some(dim) => aclnn::arg_max(x, dim as i64, op.keep, out),
+        None => aclnn::arg_max(&x.reshape([x.numel()])?, 0, false, &out.reshape([])?),
     });
 }

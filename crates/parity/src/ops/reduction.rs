@@ -1,5 +1,144 @@
 //! Reductions, sorting, cumulative sums.
 
 use super::Entry;
+use crate::arguments::{Arguments, KEYWORD};
+use cresset_tensor::ops::{Argmax, Argmin};
+use cresset_tensor::{DType, Op as _, Result, Scalar, Tensor};
 
-pub(super) const OPS: &[Entry] = &[];
+type Dims = Vec<isize>;
+
+/// The input, the dimensions and whether they stay.
+fn over(a: &Arguments<'_>) -> Result<(Tensor, Option<Dims>, bool)> {
+    Ok((a.get(0, "input")?, a.get(1, "dim")?, a.or(2, "keepdim", false)?))
+}
+
+/// As [`over`], where no dimensions mean all.
+fn over_all(a: &Arguments<'_>) -> Result<(Tensor, Dims, bool)> {
+    let (x, dims, keep) = over(a)?;
+    Ok((x, dims.unwrap_or_default(), keep))
+}
+
+/// As [`over`], for one dimension.
+fn along(a: &Arguments<'_>) -> Result<(Tensor, Option<isize>, bool)> {
+    Ok((a.get(0, "input")?, a.get(1, "dim")?, a.or(2, "keepdim", false)?))
+}
+
+fn dtype(a: &Arguments<'_>) -> Result<Option<DType>> {
+    a.get(KEYWORD, "dtype")
+}
+
+/// The correction of a variance, which older calls say by `unbiased`.
+fn spread(a: &Arguments<'_>) -> Result<(Tensor, Dims, f64, bool)> {
+    let x = a.get(0, "input")?;
+    if let Ok(Some(unbiased)) = a.get::<Option<bool>>(1, "unbiased") {
+        let (dims, keep) = (a.or(KEYWORD, "dim", vec![])?, a.or(KEYWORD, "keepdim", false)?);
+        return Ok((x, dims, if unbiased { 1.0 } else { 0.0 }, keep));
+    }
+    let correction = a.or(KEYWORD, "correction", Scalar::Int(1))?.as_f64();
+    Ok((x, a.or(1, "dim", vec![])?, correction, a.or(KEYWORD, "keepdim", false)?))
+}
+
+fn sorting(a: &Arguments<'_>) -> Result<(Tensor, isize, bool, bool)> {
+    let stable = a.or(KEYWORD, "stable", false)?;
+    Ok((a.get(0, "input")?, a.or(1, "dim", -1)?, a.or(2, "descending", false)?, stable))
+}
+
+pub(super) const OPS: &[Entry] = &[
+    Entry::one("sum", |a| {
+        let (x, dims, keep) = over_all(a)?;
+        match dtype(a)? {
+            Some(dtype) => x.sum_as(&dims, keep, dtype),
+            None => x.sum_dims(&dims, keep),
+        }
+    }),
+    Entry::one("mean", |a| {
+        let (x, dims, keep) = over_all(a)?;
+        match dtype(a)? {
+            Some(dtype) => x.mean_as(&dims, keep, dtype),
+            None => x.mean_dims(&dims, keep),
+        }
+    }),
+    Entry::one("nansum", |a| {
+        let (x, dims, keep) = over_all(a)?;
+        x.nansum(&dims, keep, dtype(a)?)
+    }),
+    Entry::one("nanmean", |a| {
+        let (x, dims, keep) = over_all(a)?;
+        x.nanmean(&dims, keep, dtype(a)?)
+    }),
+    Entry::one("all", |a| match over(a)? {
+        (x, Some(dims), keep) => x.all_dims(&dims, keep),
+        (x, None, _) => x.all(),
+    }),
+    Entry::one("any", |a| match over(a)? {
+        (x, Some(dims), keep) => x.any_dims(&dims, keep),
+        (x, None, _) => x.any(),
+    }),
+    Entry::one("count_nonzero", |a| {
+        a.get::<Tensor>(0, "input")?.count_nonzero(&a.or::<Dims>(1, "dim", vec![])?)
+    }),
+    Entry::one("amax", |a| {
+        let (x, dims, keep) = over_all(a)?;
+        x.amax(&dims, keep)
+    }),
+    Entry::one("amin", |a| {
+        let (x, dims, keep) = over_all(a)?;
+        x.amin(&dims, keep)
+    }),
+    Entry::one("argmax", |a| {
+        let (x, dim, keep) = along(a)?;
+        match dim {
+            Some(dim) => x.argmax(dim, keep),
+            None => Argmax { dim: None, keep }.call([&x]),
+        }
+    }),
+    Entry::one("argmin", |a| {
+        let (x, dim, keep) = along(a)?;
+        match dim {
+            Some(dim) => x.argmin(dim, keep),
+            None => Argmin { dim: None, keep }.call([&x]),
+        }
+    }),
+    Entry::one("max.reduction_no_dim", |a| a.get::<Tensor>(0, "input")?.max()),
+    Entry::one("min.reduction_no_dim", |a| a.get::<Tensor>(0, "input")?.min()),
+    Entry::many("max.reduction_with_dim", |a| {
+        Ok(a.get::<Tensor>(0, "input")?.max_dim(a.get(1, "dim")?, a.or(2, "keepdim", false)?)?.into())
+    }),
+    Entry::many("min.reduction_with_dim", |a| {
+        Ok(a.get::<Tensor>(0, "input")?.min_dim(a.get(1, "dim")?, a.or(2, "keepdim", false)?)?.into())
+    }),
+    Entry::one("logsumexp", |a| {
+        let (x, dims, keep) = over_all(a)?;
+        x.logsumexp(&dims, keep)
+    }),
+    Entry::one("var", |a| {
+        let (x, dims, correction, keep) = spread(a)?;
+        x.var_dims(&dims, correction, keep)
+    }),
+    Entry::one("std", |a| {
+        let (x, dims, correction, keep) = spread(a)?;
+        x.std_dims(&dims, correction, keep)
+    }),
+    Entry::many("var_mean", |a| {
+        let (x, dims, correction, keep) = spread(a)?;
+        Ok(x.var_mean(&dims, correction, keep)?.into())
+    }),
+    Entry::many("std_mean", |a| {
+        let (x, dims, correction, keep) = spread(a)?;
+        Ok(x.std_mean(&dims, correction, keep)?.into())
+    }),
+    Entry::many("sort", |a| {
+        let (x, dim, descending, stable) = sorting(a)?;
+        Ok(x.sort(dim, descending, stable)?.into())
+    }),
+    Entry::one("argsort", |a| {
+        let (x, dim, descending, stable) = sorting(a)?;
+        x.argsort(dim, descending, stable)
+    }),
+    Entry::one("msort", |a| a.get::<Tensor>(0, "input")?.msort()),
+    Entry::many("topk", |a| {
+        let x: Tensor = a.get(0, "input")?;
+        let (largest, sorted) = (a.or(3, "largest", true)?, a.or(4, "sorted", true)?);
+        Ok(x.topk(a.get(1, "k")?, a.or(2, "dim", -1)?, largest, sorted)?.into())
+    }),
+];

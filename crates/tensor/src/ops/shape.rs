@@ -279,7 +279,7 @@ impl Tensor {
         let added = self.dim() - shape.len();
         let repeated = |dim: &usize| *dim < added || (shape[*dim - added] == 1 && self.shape()[*dim] != 1);
         let dims: Vec<isize> = (0..self.dim()).filter(repeated).map(|dim| dim as isize).collect();
-        let sum = self.sum_dims(&dims, true)?;
+        let sum = if dims.is_empty() { self.clone() } else { self.sum_dims(&dims, true)? };
         if sum.shape() == shape { Ok(sum) } else { sum.view(shape) }
     }
 }

@@ -1,0 +1,148 @@
+//! Reductions: many elements to one, over all dimensions or some.
+//!
+//! In an operator's attributes no dimensions means none; in the public methods it means all, as
+//! in torch, but for `any` and `all`.
+
+mod extremes;
+mod logic;
+mod logsumexp;
+mod moments;
+mod sort;
+mod sum;
+
+pub use extremes::*;
+pub use logic::*;
+pub use logsumexp::*;
+pub use moments::*;
+pub use sort::*;
+pub use sum::*;
+
+use super::{check_dims, sizes};
+use crate::{Cause, DType, Error, Layout, Result, Tensor};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::{Dims, View, ViewMut};
+
+/// The shape of `from` with `dims` reduced to size 1.
+pub(super) fn kept(from: &[usize], dims: &[usize]) -> Dims {
+    from.iter().enumerate().map(|(dim, &size)| if dims.contains(&dim) { 1 } else { size }).collect()
+}
+
+/// The shape of `from` reduced over `dims`.
+fn reduced(from: &[usize], dims: &[usize], keep: bool) -> Dims {
+    if keep {
+        return kept(from, dims);
+    }
+    from.iter().enumerate().filter(|(dim, _)| !dims.contains(dim)).map(|(_, &size)| size).collect()
+}
+
+/// How many elements become one.
+fn group_size(from: &[usize], dims: &[usize]) -> usize {
+    dims.iter().filter_map(|&dim| from.get(dim)).product()
+}
+
+/// Fills `out`, seen as if the reduced dimensions had stayed.
+fn fill(x: &Tensor, dims: &[usize], out: &Tensor, run: impl FnOnce(View<'_>, ViewMut<'_>)) -> Result<()> {
+    let layout = kept_layout(out, x.shape(), dims);
+    let reading = x.read();
+    let mut writing = out.write();
+    run(x.elements(&reading), ViewMut::new(writing.bytes(), out.dtype(), &layout));
+    Ok(())
+}
+
+fn kept_layout(out: &Tensor, from: &[usize], dims: &[usize]) -> Layout {
+    out.layout().view(&kept(from, dims)).expect("a fresh output can be seen with dimensions of size 1")
+}
+
+/// A gradient spread over the elements that were reduced.
+fn spread(grad: &Tensor, from: &[usize], dims: &[usize]) -> Result<Tensor> {
+    grad.reshape(kept(from, dims))?.expand(from)
+}
+
+fn reduce_arguments(x: &Tensor, dims: &[usize], keep: bool, visit: &mut dyn FnMut(Argument<'_>)) {
+    visit(Argument::Tensor(x.argument()));
+    if !keep && dims.len() == x.dim() {
+        visit(Argument::None);
+        return;
+    }
+    visit(Argument::Ints(&sizes(dims)));
+    visit(Argument::Bool(keep));
+    visit(Argument::None);
+}
+
+/// A tensor without dimensions as if it had one.
+fn as_vector(x: &Tensor) -> Result<Tensor> {
+    if x.dim() == 0 { x.view([1]) } else { Ok(x.alias()) }
+}
+
+/// What elements are added up and multiplied as: integers in their widest type.
+fn sum_type(dtype: DType) -> DType {
+    if dtype.is_float() { dtype } else { DType::I64 }
+}
+
+/// Refuses to add up or multiply as bool.
+fn check_sum_type(op: &'static str, dtype: DType) -> Result<()> {
+    if dtype != DType::Bool {
+        return Ok(());
+    }
+    Err(Error::new(Cause::DType, op, "computes numbers, not bool; use any() or all() for truth values"))
+}
+
+fn is_nan(x: &Tensor) -> Result<Tensor> {
+    x.eq(x)?.eq(false)
+}
+
+/// A tensor of `shape` that holds `grad` where `indices` point along `dim`, and zeros elsewhere.
+///
+/// `grad` and `indices` have all dimensions of `shape`, of any size along `dim`.
+fn placed(grad: &Tensor, dim: usize, indices: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    let count: usize = shape.iter().product();
+    let stride: usize = shape.iter().skip(dim + 1).product();
+    let picked = indices.shape().get(dim).copied().unwrap_or(1);
+    let size = shape.get(dim).copied().unwrap_or(1);
+    let start = |at: usize| (at / (picked * stride) * size * stride + at % stride) as i64;
+    let starts: Vec<i64> = (0..indices.numel()).map(start).collect();
+    let starts = Tensor::from_slice(&starts, [starts.len()])?.to(grad.device())?;
+    let places = indices.reshape([indices.numel()])?.mul(stride as i64)?.add(&starts)?;
+    let zeros = Tensor::zeros([count], (grad.dtype(), grad.device()))?;
+    zeros.index_add(0, &places, &grad.reshape([grad.numel()])?)?.reshape(shape)
+}
+
+impl Tensor {
+    /// The dimensions that `dims` name, each once.
+    pub(crate) fn dim_indices(&self, op: &'static str, dims: &[isize]) -> Result<Dims> {
+        check_rank(op, self)?;
+        let mut indices = Dims::new();
+        for &dim in dims {
+            let index = self.dim_index(op, dim)?;
+            if indices.contains(&index) {
+                return Err(Error::new(
+                    Cause::Argument,
+                    op,
+                    format_args!("dimension {dim} is named twice in {dims:?}"),
+                ));
+            }
+            // A tensor without dimensions has none to reduce, whatever it is called.
+            if self.dim() > 0 {
+                indices.push(index);
+            }
+        }
+        Ok(indices)
+    }
+
+    /// As [`dim_indices`](Tensor::dim_indices), where none named means all.
+    fn dims_or_all(&self, op: &'static str, dims: &[isize]) -> Result<Dims> {
+        check_rank(op, self)?;
+        if dims.is_empty() { Ok((0..self.dim()).collect()) } else { self.dim_indices(op, dims) }
+    }
+}
+
+/// The most dimensions that torch reduces.
+const MOST_DIMS: usize = 64;
+
+fn check_rank(op: &'static str, x: &Tensor) -> Result<()> {
+    if x.dim() <= MOST_DIMS {
+        return Ok(());
+    }
+    let text = format_args!("reduces tensors of up to {MOST_DIMS} dimensions, not {}", x.dim());
+    Err(Error::new(Cause::Shape, op, text))
+}
