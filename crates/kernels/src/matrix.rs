@@ -7,7 +7,13 @@ use crate::{DType, Layout, Number, Scalar, View, ViewMut, with_dtype};
 use gemm::Parallelism;
 
 /// `out = alpha * a @ b + beta * out` for matrices. With a `beta` of zero `out` is not read.
-pub fn gemm(alpha: f64, a: View<'_>, b: View<'_>, beta: f64, mut out: ViewMut<'_>) {
+pub fn gemm(
+    alpha: impl Into<Scalar>,
+    a: View<'_>,
+    b: View<'_>,
+    beta: impl Into<Scalar>,
+    mut out: ViewMut<'_>,
+) {
     let (&[m, k], &[k2, n]) = (a.shape(), b.shape()) else {
         panic!("gemm: {:?} and {:?} are not both matrices", a.shape(), b.shape());
     };
@@ -18,11 +24,17 @@ pub fn gemm(alpha: f64, a: View<'_>, b: View<'_>, beta: f64, mut out: ViewMut<'_
         b.shape(),
         out.shape()
     );
-    product(Factors { alpha, a, b, beta }, &mut out);
+    product(Factors { alpha: alpha.into(), a, b, beta: beta.into() }, &mut out);
 }
 
 /// As [`gemm()`], for each matrix of a batch: `[batch, m, k] @ [batch, k, n]`.
-pub fn batched_gemm(alpha: f64, a: View<'_>, b: View<'_>, beta: f64, mut out: ViewMut<'_>) {
+pub fn batched_gemm(
+    alpha: impl Into<Scalar>,
+    a: View<'_>,
+    b: View<'_>,
+    beta: impl Into<Scalar>,
+    mut out: ViewMut<'_>,
+) {
     let (&[batch, m, k], &[batch2, k2, n]) = (a.shape(), b.shape()) else {
         panic!("batched_gemm: {:?} and {:?} are not both batches", a.shape(), b.shape());
     };
@@ -33,14 +45,14 @@ pub fn batched_gemm(alpha: f64, a: View<'_>, b: View<'_>, beta: f64, mut out: Vi
         b.shape(),
         out.shape()
     );
-    product(Factors { alpha, a, b, beta }, &mut out);
+    product(Factors { alpha: alpha.into(), a, b, beta: beta.into() }, &mut out);
 }
 
 struct Factors<'a> {
-    alpha: f64,
+    alpha: Scalar,
     a: View<'a>,
     b: View<'a>,
-    beta: f64,
+    beta: Scalar,
 }
 
 fn product(factors: Factors<'_>, out: &mut ViewMut<'_>) {
@@ -52,8 +64,11 @@ fn product(factors: Factors<'_>, out: &mut ViewMut<'_>) {
         DType::F64 => float_product::<f64>(&factors, out),
         DType::F16 | DType::BF16 => {
             let (a, b) = (Single::load(factors.a), Single::load(factors.b));
-            let mut wide =
-                if factors.beta == 0.0 { Single::zeros(out.shape()) } else { Single::load(out.as_view()) };
+            let mut wide = if factors.beta.as_f64() == 0.0 {
+                Single::zeros(out.shape())
+            } else {
+                Single::load(out.as_view())
+            };
             float_product::<f32>(&Factors { a: a.view(), b: b.view(), ..factors }, &mut wide.view_mut());
             wide.store(out.reborrow());
         }
@@ -101,7 +116,7 @@ fn float_product<T: crate::Float>(factors: &Factors<'_>, out: &mut ViewMut<'_>) 
     if c.rows * c.columns * a.columns <= SMALL {
         return plain_product::<T>(factors, out);
     }
-    let (alpha, beta) = (T::narrow(factors.alpha), T::narrow(factors.beta));
+    let (alpha, beta) = (T::from_scalar(factors.alpha), T::from_scalar(factors.beta));
     let batch = batch(out.layout());
     let (a_start, b_start, c_start) =
         (factors.a.pointer::<T>(), factors.b.pointer::<T>(), out.pointer::<T>());
@@ -138,8 +153,7 @@ fn float_product<T: crate::Float>(factors: &Factors<'_>, out: &mut ViewMut<'_>) 
 fn plain_product<T: Number>(factors: &Factors<'_>, out: &mut ViewMut<'_>) {
     let (a, b, c) =
         (Matrix::of(factors.a.layout()), Matrix::of(factors.b.layout()), Matrix::of(out.layout()));
-    let alpha = T::from_scalar(Scalar::Float(factors.alpha));
-    let beta = T::from_scalar(Scalar::Float(factors.beta));
+    let (alpha, beta) = (T::from_scalar(factors.alpha), T::from_scalar(factors.beta));
     let batch = batch(out.layout());
     let (a_all, b_all, c_all) = (factors.a.span::<T>(), factors.b.span::<T>(), out.span::<T>());
     for i in 0..batch {

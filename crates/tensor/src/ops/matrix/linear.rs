@@ -1,0 +1,66 @@
+//! Affine maps of the last dimension.
+
+use super::inner_differ;
+use crate::{Cause, Error, Result, Tensor, composite};
+
+impl Tensor {
+    /// `self @ weight.t() + bias`, over the last dimension.
+    pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        const NAME: &str = "aten::linear";
+        let _span = composite(NAME, ([self, weight], bias), |_| {});
+        let inputs = weight.shape().last().copied();
+        if self.dim() == 0 || !matches!(weight.dim(), 1 | 2) || self.shape().last().copied() != inputs {
+            let text = format_args!(
+                "expects a weight of shape [outputs, inputs] or [inputs] for inputs of shape {:?}, not {:?}",
+                self.shape(),
+                weight.shape()
+            );
+            return Err(Error::new(Cause::Shape, NAME, text));
+        }
+        match bias {
+            Some(bias) if self.dim() == 2 && weight.dim() == 2 => bias.addmm(self, &weight.t()?),
+            Some(bias) if self.dim() > 2 && weight.dim() == 2 && bias.dim() == 1 => {
+                let (rows, mut shape) = self.folded()?;
+                shape.push(weight.shape()[0]);
+                bias.addmm(&rows, &weight.t()?)?.reshape(shape)
+            }
+            Some(bias) => self.matmul(&weight.t()?)?.add(bias),
+            None => self.matmul(&weight.t()?),
+        }
+    }
+
+    /// `x1' weight[k] x2 + bias[k]` for each `k`, over the last dimensions of this and `other`.
+    pub fn bilinear(&self, other: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        const NAME: &str = "aten::bilinear";
+        let _span = composite(NAME, ([self, other, weight], bias), |_| {});
+        let (Some((&left, outer)), Some((&right, outer2))) =
+            (self.shape().split_last(), other.shape().split_last())
+        else {
+            return Err(inner_differ(NAME, self, other));
+        };
+        let fits = weight.dim() == 3 && weight.shape()[1..] == [left, right] && outer == outer2;
+        let outputs = weight.shape().first().copied().unwrap_or(0);
+        if !fits || bias.is_some_and(|bias| bias.shape() != [outputs]) {
+            let text = format_args!(
+                "expects inputs of the same outer shape, a weight [outputs, {left}, {right}] and a bias \
+                 [outputs], not shapes {:?}, {:?}, {:?} and {:?}",
+                self.shape(),
+                other.shape(),
+                weight.shape(),
+                bias.map(Tensor::shape)
+            );
+            return Err(Error::new(Cause::Shape, NAME, text));
+        }
+        let ((a, mut shape), (b, _)) = (self.folded()?, other.folded()?);
+        let rows = a.shape()[0];
+        // First over the left dimension, for all outputs at once, then over the right.
+        let by_left = weight.transpose(0, 1)?.reshape([left, outputs * right])?;
+        let half = a.mm(&by_left)?.reshape([rows, outputs, right])?;
+        shape.push(outputs);
+        let out = half.bmm(&b.unsqueeze(2)?)?.reshape(shape)?;
+        match bias {
+            Some(bias) => out.add(bias),
+            None => Ok(out),
+        }
+    }
+}
