@@ -15,7 +15,7 @@
 //! | [`order`] | sorting, and elements by their rank |
 //! | [`scan`] | running sums and products |
 //! | [`softmax`], [`loss`] | softmax and its logarithm, negative log likelihood, with gradients |
-//! | [`index`] | rows picked and added up by number; embeddings |
+//! | [`index`] | elements picked, changed and found by number; embeddings |
 //! | [`optimizer`] | whole optimizer steps in one pass |
 //! | [`random`] | a counter-based generator and its distributions |
 
