@@ -51,7 +51,7 @@ impl Tensor {
     }
 
     /// The elements as `dtype` in memory of their own, without a trace.
-    fn apart(&self, dtype: DType) -> Result<Tensor> {
+    pub(crate) fn apart(&self, dtype: DType) -> Result<Tensor> {
         let out = Tensor::uninit(self.shape(), dtype, self.device())?;
         let mut writing = out.write();
         elementwise::copy(self.elements(&self.read()), out.elements_mut(&mut writing));

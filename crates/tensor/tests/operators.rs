@@ -204,8 +204,8 @@ fn operators_called_with_attributes_that_make_no_sense_are_errors() {
         ("max", MaxDim { dim: 9, keep: false }.call([&x]).map(drop)),
         ("argmax", Argmax { dim: Some(9), keep: false }.call([&x]).map(drop)),
         ("log_softmax", LogSoftmax { dim: 9 }.call([&x]).map(drop)),
-        ("index_select", IndexSelect { dim: 9, from: from() }.call([&x, &index]).map(drop)),
-        ("index_add", IndexAdd { dim: 9 }.call([&x, &x, &index]).map(drop)),
+        ("index_select", IndexSelect { dim: 9 }.call([&x, &index]).map(drop)),
+        ("index_add", IndexAdd { dim: 9, alpha: 1.into() }.call([&x, &x, &index]).map(drop)),
         ("view", x.view([1 << 40, 1 << 40]).map(drop)),
     ];
     for (name, result) in calls {

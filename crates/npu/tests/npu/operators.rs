@@ -280,12 +280,15 @@ fn rows_by_index() {
         Ok(vec![
             x[0].embedding(&x[1], None)?,
             x[0].embedding(&x[1].to_dtype(DType::I32)?, None)?,
-            EmbeddingDenseBackward { padding: None, rows: 4 }.call([&x[3], &x[1]])?,
-            EmbeddingDenseBackward { padding: Some(2), rows: 4 }.call([&x[3], &x[1]])?,
+            EmbeddingDenseBackward { padding: None, rows: 4, scale_by_frequency: true }
+                .call([&x[3], &x[1]])?,
+            EmbeddingDenseBackward { padding: Some(2), rows: 4, scale_by_frequency: false }
+                .call([&x[3], &x[1]])?,
             x[0].index_select(0, &x[2])?,
             x[0].index_select(-1, &x[2])?,
             x[0].t()?.index_select(0, &x[2])?,
             x[0].index_add(0, &x[2], &x[4])?,
+            x[0].index_add_scaled(0, &x[2], &x[4], -2)?,
             x[0].t()?.index_add(1, &x[2], &x[4].t()?)?,
         ])
     });

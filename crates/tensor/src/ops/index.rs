@@ -1,283 +1,260 @@
-//! Rows picked and added to by index.
+//! Elements picked and changed by several indices at once.
+//!
+//! An index stands for a dimension, a mask of bool for as many as it has. Indices broadcast against each
+//! other; what they pick takes the place of the dimensions they stand for if those are side by side, and
+//! the front otherwise.
 
-use super::{check_dims, check_float};
+use super::places::{Source, check_same_dtype, out_of_range, pick, start};
+use super::{broadcast, nonzero::host_only};
 use crate::autograd::Saves;
-use crate::op::kernel_table;
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
+use crate::op::{Given, InPlace, kernel_table};
+use crate::{
+    Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads,
+};
 use cresset_dispatch::observe::Argument;
-use cresset_kernels::{Dims, OutOfRange, elementwise, index};
+use cresset_kernels::index::{Combine, Places, block};
+use cresset_kernels::{Dims, View};
 
-fn out_of_range(op: &'static str, error: OutOfRange) -> Error {
-    Error::new(Cause::Index, op, error)
-}
+/// A tensor per leading dimension, or none where all of it is meant.
+type Indices<'a> = &'a [Option<&'a Tensor>];
 
-fn check_index(op: &'static str, index: &Tensor) -> Result<()> {
-    if matches!(index.dtype(), DType::I64 | DType::I32) {
-        return Ok(());
-    }
-    Err(Error::new(Cause::DType, op, format_args!("expects indices of i64 or i32, not {}", index.dtype())))
-}
-
-/// The slices of a tensor along one dimension, in the order that an index names them.
-#[derive(Clone, Debug)]
-pub struct IndexSelect {
-    /// Which dimension.
-    pub dim: usize,
-    /// The shape of the input.
-    pub from: Dims,
-}
-
-impl Op for IndexSelect {
-    const NAME: &'static str = "aten::index_select";
-    const BACKWARD: &'static str = "IndexSelectBackward0";
-    const SAVES: Saves = Saves::Inputs;
-    type Inputs<'a> = [&'a Tensor; 2];
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let zeros = Tensor::zeros(&self.from, (ctx.grad().dtype(), ctx.grad().device()))?;
-        grads!(ctx; zeros.index_add(self.dim as isize, ctx.saved(1), ctx.grad())?)
-    }
-
-    fn arguments(&self, [x, index]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Tensor(x.argument()));
-        visit(Argument::Int(self.dim as i64));
-        visit(Argument::Tensor(index.argument()));
-    }
-}
-
-impl Kernel for IndexSelect {
-    kernel_table!(IndexSelect);
-
-    fn infer(&self, [x, index]: [&Tensor; 2]) -> Result<Spec> {
-        check_index(Self::NAME, index)?;
-        let &[count] = index.shape() else {
-            let text = format_args!("expects an index of one dimension, not shape {:?}", index.shape());
-            return Err(Error::new(Cause::Shape, Self::NAME, text));
+/// Refuses indices that do not belong to `x`, by what can be seen without looking at elements.
+fn check(op: &'static str, x: &Tensor, indices: Indices<'_>) -> Result<()> {
+    let mut dim = 0;
+    for index in indices {
+        let Some(index) = index else {
+            dim += 1;
+            continue;
         };
-        check_dims(Self::NAME, &[self.dim], x)?;
-        let mut shape = Dims::from_slice(x.shape());
-        match shape.get_mut(self.dim) {
-            Some(size) => *size = count,
-            None if count == 1 => {}
-            None => {
-                let text = format_args!("a tensor without dimensions has one element, not {count}");
-                return Err(Error::new(Cause::Index, Self::NAME, text));
+        match index.dtype() {
+            DType::I64 | DType::I32 => dim += 1,
+            DType::Bool | DType::U8 => {
+                let end = dim + index.dim();
+                if x.shape().get(dim..end).is_some_and(|sizes| sizes != index.shape()) {
+                    let text = format_args!(
+                        "a mask of shape {:?} at dimension {dim} does not fit shape {:?}",
+                        index.shape(),
+                        x.shape()
+                    );
+                    return Err(Error::new(Cause::Shape, op, text));
+                }
+                dim = end;
+            }
+            other => {
+                let text = format_args!("expects indices of i64, i32, or masks of bool, not {other}");
+                return Err(Error::new(Cause::DType, op, text));
             }
         }
-        Ok(Spec { shape, dtype: x.dtype() })
     }
-
-    fn cpu(&self, [x, index]: [&Tensor; 2], out: &Tensor) -> Result<()> {
-        let (reading, indices, mut writing) = (x.read(), index.read(), out.write());
-        index::index_select(
-            x.elements(&reading),
-            self.dim,
-            index.elements(&indices),
-            out.elements_mut(&mut writing),
-        )
-        .map_err(|error| out_of_range(Self::NAME, error))
+    if dim > x.dim() {
+        let text = format_args!("{dim} dimensions are indexed, shape {:?} has {}", x.shape(), x.dim());
+        return Err(Error::new(Cause::Index, op, text));
     }
+    if indices.iter().all(Option::is_none) {
+        return Err(Error::new(Cause::Argument, op, "expects at least one index"));
+    }
+    Ok(())
 }
 
-/// A tensor with slices of another added where an index says.
-#[derive(Clone, Debug)]
-pub struct IndexAdd {
-    /// Which dimension.
-    pub dim: usize,
-}
-
-impl Op for IndexAdd {
-    const NAME: &'static str = "aten::index_add";
-    const BACKWARD: &'static str = "IndexAddBackward0";
-    const SAVES: Saves = Saves::Inputs;
-    /// The tensor, what is added, and the index.
-    type Inputs<'a> = [&'a Tensor; 3];
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().clone(), ctx.grad().index_select(self.dim as isize, ctx.saved(2))?)
-    }
-
-    fn arguments(&self, [x, source, index]: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Tensor(x.argument()));
-        visit(Argument::Int(self.dim as i64));
-        visit(Argument::Tensor(index.argument()));
-        visit(Argument::Tensor(source.argument()));
-        visit(Argument::Int(1));
-    }
-}
-
-impl Kernel for IndexAdd {
-    kernel_table!(IndexAdd);
-
-    fn infer(&self, [x, source, index]: [&Tensor; 3]) -> Result<Spec> {
-        check_index(Self::NAME, index)?;
-        check_dims(Self::NAME, &[self.dim], x)?;
-        if index.dim() > 1 || x.dim() == 0 || x.dtype() == DType::Bool {
-            let text = format_args!(
-                "expects numbers with dimensions and an index of one, not {} {:?} and an index of shape {:?}",
-                x.dtype(),
-                x.shape(),
-                index.shape()
-            );
-            return Err(Error::new(Cause::Shape, Self::NAME, text));
-        }
-        let mut expected = Dims::from_slice(x.shape());
-        if let Some(size) = expected.get_mut(self.dim) {
-            *size = index.numel();
-        }
-        if source.shape() != &expected[..] || source.dtype() != x.dtype() {
-            let text = format_args!(
-                "expects a source of {} and shape {:?}, not {} and {:?}",
-                x.dtype(),
-                &expected[..],
-                source.dtype(),
-                source.shape()
-            );
-            return Err(Error::new(Cause::Shape, Self::NAME, text));
-        }
-        Ok(Spec::like(x))
-    }
-
-    fn cpu(&self, [x, source, index]: [&Tensor; 3], out: &Tensor) -> Result<()> {
-        cpu::map(x, x.dtype(), out, elementwise::copy)?;
-        let (indices, sources, mut writing) = (index.read(), source.read(), out.write());
-        let (index, source) = (index.elements(&indices), source.elements(&sources));
-        index::index_add(out.elements_mut(&mut writing), self.dim, index, source)
-            .map_err(|error| out_of_range(Self::NAME, error))
-    }
-}
-
-/// The rows of a table that indices name.
-#[derive(Clone, Debug)]
-pub struct Embedding {
-    /// A row that gets no gradient.
-    pub padding: Option<usize>,
-    /// How many rows the table has.
-    pub rows: usize,
-}
-
-impl Op for Embedding {
-    const NAME: &'static str = "aten::embedding";
-    const BACKWARD: &'static str = "EmbeddingBackward0";
-    const SAVES: Saves = Saves::Inputs;
-    /// The table, and the indices.
-    type Inputs<'a> = [&'a Tensor; 2];
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let gradient = EmbeddingDenseBackward { padding: self.padding, rows: self.rows };
-        grads!(ctx; gradient.call([ctx.grad(), ctx.saved(1)])?)
-    }
-
-    fn arguments(&self, [weight, indices]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Tensor(weight.argument()));
-        visit(Argument::Tensor(indices.argument()));
-        visit(Argument::Int(self.padding.map_or(-1, |row| row as i64)));
-        visit(Argument::Bool(false));
-        visit(Argument::Bool(false));
-    }
-}
-
-impl Kernel for Embedding {
-    kernel_table!(Embedding);
-
-    fn infer(&self, [weight, indices]: [&Tensor; 2]) -> Result<Spec> {
-        check_index(Self::NAME, indices)?;
-        let &[_, width] = weight.shape() else {
-            let text = format_args!("expects a table of two dimensions, not shape {:?}", weight.shape());
-            return Err(Error::new(Cause::Shape, Self::NAME, text));
-        };
-        let mut shape = Dims::from_slice(indices.shape());
-        shape.push(width);
-        Ok(Spec { shape, dtype: weight.dtype() })
-    }
-
-    fn cpu(&self, [weight, indices]: [&Tensor; 2], out: &Tensor) -> Result<()> {
-        let (reading, picking, mut writing) = (weight.read(), indices.read(), out.write());
-        index::embedding(
-            weight.elements(&reading),
-            indices.elements(&picking),
-            out.elements_mut(&mut writing),
-        )
-        .map_err(|error| out_of_range(Self::NAME, error))
-    }
-}
-
-/// The gradient of [`Embedding`] for its table.
-#[derive(Clone, Debug)]
-pub struct EmbeddingDenseBackward {
-    /// A row that gets no gradient.
-    pub padding: Option<usize>,
-    /// How many rows the table has.
-    pub rows: usize,
-}
-
-impl Op for EmbeddingDenseBackward {
-    const NAME: &'static str = "aten::embedding_dense_backward";
-    const BACKWARD: &'static str = "EmbeddingDenseBackwardBackward0";
-    const SAVES: Saves = Saves::Inputs;
-    /// The gradient, and the indices.
-    type Inputs<'a> = [&'a Tensor; 2];
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let indices = ctx.saved(1);
-        let rows = Embedding { padding: self.padding, rows: self.rows }.call([ctx.grad(), indices])?;
-        grads!(ctx; match self.padding {
-            // The padding row took no part, so nothing comes back from it.
-            Some(row) => {
-                let padded = indices.eq(row as i64)?.unsqueeze(-1)?;
-                rows.zeros_like()?.where_(&padded, &rows)?
+/// Masks as the coordinates of what is true in them, an index for each of their dimensions.
+fn expanded(op: &'static str, indices: Indices<'_>) -> Result<Vec<Option<Tensor>>> {
+    let mut expanded = Vec::with_capacity(indices.len());
+    for index in indices {
+        match index {
+            Some(mask) if matches!(mask.dtype(), DType::Bool | DType::U8) => {
+                host_only(op, mask)?;
+                let columns = mask.nonzero()?;
+                let (count, dims) = (columns.shape()[0], columns.shape()[1]);
+                for dim in 0..dims {
+                    expanded.push(Some(columns.as_strided(&[count], &[dims], dim)?));
+                }
             }
-            None => rows,
+            index => expanded.push(index.cloned()),
+        }
+    }
+    Ok(expanded)
+}
+
+/// The shape that indices broadcast to, and that of what they pick.
+fn shapes(op: &'static str, x: &Tensor, indices: &[Option<Tensor>]) -> Result<(Dims, Dims)> {
+    let mut listed = Dims::new();
+    for index in indices.iter().flatten() {
+        listed = broadcast(op, &listed, index.shape())?;
+    }
+    let is_all = |(dim, _): &(usize, &usize)| indices.get(*dim).is_none_or(Option::is_none);
+    let mut picked: Dims = x.shape().iter().enumerate().filter(is_all).map(|(_, size)| *size).collect();
+    picked.insert_many(block(indices), listed.iter().copied());
+    Ok((listed, picked))
+}
+
+/// The places of what indices pick.
+fn places(op: &'static str, x: &Tensor, indices: &[Option<Tensor>], shape: &[usize]) -> Result<Places> {
+    let fits = "`shapes` found that the indices broadcast";
+    let spread = |index: &Tensor| index.layout().broadcast_to(shape).expect(fits);
+    let readings: Vec<_> = indices.iter().map(|index| index.as_ref().map(Tensor::read)).collect();
+    let layouts: Vec<_> = indices.iter().map(|index| index.as_ref().map(spread)).collect();
+    let views: Vec<Option<View<'_>>> = indices
+        .iter()
+        .zip(readings.iter().zip(&layouts))
+        .map(|(index, (reading, layout))| {
+            Some(View::new(reading.as_ref()?.bytes(), index.as_ref()?.dtype(), layout.as_ref()?))
+        })
+        .collect();
+    Places::of_indices(x.layout(), &views).map_err(out_of_range(op))
+}
+
+/// The indices that a derivative kept, from input `from` on.
+fn kept<'a>(ctx: &'a Backward<'_>, from: usize) -> Vec<Option<&'a Tensor>> {
+    (from..ctx.inputs()).map(|i| ctx.optional(i)).collect()
+}
+
+/// What indices pick from a tensor.
+#[derive(Clone, Debug)]
+pub struct Index;
+
+impl Op for Index {
+    const NAME: &'static str = "aten::index";
+    const BACKWARD: &'static str = "IndexBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = ([&'a Tensor; 1], Indices<'a>);
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; {
+            let zeros = Tensor::zeros(ctx.shape(0), (ctx.grad().dtype(), ctx.grad().device()))?;
+            zeros.index_put(&kept(ctx, 1), ctx.grad(), true)?
         })
     }
 }
 
-impl Kernel for EmbeddingDenseBackward {
-    kernel_table!(EmbeddingDenseBackward);
+impl Forward for Index {
+    fn forward(&self, ([x], indices): Self::Inputs<'_>) -> Result<Tensor> {
+        check(Self::NAME, x, indices)?;
+        let indices = expanded(Self::NAME, indices)?;
+        let given: Vec<_> = indices.iter().map(Option::as_ref).collect();
+        IndexNumbers.launch(([x], &given))
+    }
+}
 
-    fn infer(&self, [grad, indices]: [&Tensor; 2]) -> Result<Spec> {
-        check_index(Self::NAME, indices)?;
-        check_float(Self::NAME, grad)?;
-        let width = grad.shape().last().copied().unwrap_or(1);
-        if grad.numel() != indices.numel() * width {
-            let text = format_args!(
-                "gradient of shape {:?} for indices of shape {:?}",
-                grad.shape(),
-                indices.shape()
-            );
-            return Err(Error::new(Cause::Shape, Self::NAME, text));
-        }
-        Ok(Spec::new([self.rows, width], grad.dtype()))
+/// [`Index`] without masks, so that shapes tell the shape of the result.
+#[derive(Clone, Debug)]
+pub struct IndexNumbers;
+
+impl Op for IndexNumbers {
+    const NAME: &'static str = Index::NAME;
+    type Inputs<'a> = ([&'a Tensor; 1], Indices<'a>);
+    type Output = Tensor;
+}
+
+impl Kernel for IndexNumbers {
+    kernel_table!(IndexNumbers);
+
+    fn infer(&self, ([x], indices): Self::Inputs<'_>) -> Result<Spec> {
+        check(Self::NAME, x, indices)?;
+        let (_, shape) = shapes(Self::NAME, x, &owned(indices))?;
+        Ok(Spec { shape, dtype: x.dtype() })
     }
 
-    fn cpu(&self, [grad, indices]: [&Tensor; 2], out: &Tensor) -> Result<()> {
-        let (reading, picking, mut writing) = (grad.read(), indices.read(), out.write());
-        let (grad, indices) = (grad.elements(&reading), indices.elements(&picking));
-        index::embedding_backward(grad, indices, self.padding, out.elements_mut(&mut writing))
-            .map_err(|error| out_of_range(Self::NAME, error))
+    fn cpu(&self, ([x], indices): Self::Inputs<'_>, out: &Tensor) -> Result<()> {
+        let indices = owned(indices);
+        let (listed, _) = shapes(Self::NAME, x, &indices)?;
+        pick(x, &places(Self::NAME, x, &indices, &listed)?, out);
+        Ok(())
+    }
+}
+
+fn owned(indices: Indices<'_>) -> Vec<Option<Tensor>> {
+    indices.iter().map(|index| index.cloned()).collect()
+}
+
+/// A tensor with values in the places that indices pick.
+#[derive(Clone, Debug)]
+pub struct IndexPut {
+    /// Whether values are added to what is there.
+    pub accumulate: bool,
+}
+
+impl Op for IndexPut {
+    const NAME: &'static str = "aten::index_put";
+    const BACKWARD: &'static str = "IndexPutBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// The tensor and the values, and the indices.
+    type Inputs<'a> = ([&'a Tensor; 2], Indices<'a>);
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let indices = kept(ctx, 2);
+        grads!(ctx;
+            match self.accumulate {
+                true => ctx.grad().clone(),
+                false => {
+                    let zero = Tensor::zeros([], (ctx.grad().dtype(), ctx.grad().device()))?;
+                    ctx.grad().index_put(&indices, &zero, false)?
+                }
+            },
+            ctx.grad().index(&indices)?
+        )
+    }
+
+    fn arguments(&self, ([x, values], indices): Self::Inputs<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        for index in indices {
+            visit(index.map_or(Given::Nothing, Given::Tensor).into_argument());
+        }
+        visit(Argument::Tensor(values.argument()));
+        visit(Argument::Bool(self.accumulate));
+    }
+}
+
+impl Kernel for IndexPut {
+    kernel_table!(IndexPut);
+
+    fn infer(&self, ([x, values], indices): Self::Inputs<'_>) -> Result<Spec> {
+        check(Self::NAME, x, indices)?;
+        check_same_dtype(Self::NAME, x, values)?;
+        Ok(Spec::like(x))
+    }
+
+    fn cpu(&self, ([x, values], indices): Self::Inputs<'_>, out: &Tensor) -> Result<()> {
+        start(x, out)?;
+        self.cpu_in_place(([out, values], indices))
+    }
+}
+
+impl InPlace for IndexPut {
+    const IN_PLACE: &'static str = "aten::index_put_";
+    kernel_table!(in place IndexPut);
+
+    fn cpu_in_place(&self, ([x, values], indices): Self::Inputs<'_>) -> Result<()> {
+        let _span = composite("aten::_index_put_impl_", [x, values], |_| {});
+        let indices = expanded(Self::NAME, indices)?;
+        let (listed, picked) = shapes(Self::NAME, x, &indices)?;
+        let places = places(Self::NAME, x, &indices, &listed)?;
+        let how = if self.accumulate { Combine::Add } else { Combine::Replace };
+        Source::filling(Self::NAME, &picked, values.into(), x)?.put(x, &places, how, true);
+        Ok(())
     }
 }
 
 impl Tensor {
-    /// The slices along `dim` that `index` names, in its order.
-    pub fn index_select(&self, dim: isize, index: &Tensor) -> Result<Tensor> {
-        let dim = self.dim_index(IndexSelect::NAME, dim)?;
-        IndexSelect { dim, from: self.shape().into() }.call([self, index])
+    /// What indices pick: one per leading dimension, or none where all of it is meant; masks of bool stand
+    /// for as many dimensions as they have. See [`get`](Tensor::get) for a way that is nicer to write.
+    pub fn index(&self, indices: &[Option<&Tensor>]) -> Result<Tensor> {
+        Index.call(([self], indices))
     }
 
-    /// This tensor with the slices of `source` added along `dim` where `index` says.
-    pub fn index_add(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        let dim = self.dim_index(IndexAdd::NAME, dim)?;
-        IndexAdd { dim }.call([self, source, index])
+    /// This tensor with `values`, broadcast, in the places that indices pick, or added to what is there.
+    pub fn index_put(
+        &self,
+        indices: &[Option<&Tensor>],
+        values: &Tensor,
+        accumulate: bool,
+    ) -> Result<Tensor> {
+        IndexPut { accumulate }.call(([self, values], indices))
     }
 
-    /// The rows of this table that `indices` name; row `padding` gets no gradient.
-    pub fn embedding(&self, indices: &Tensor, padding: Option<usize>) -> Result<Tensor> {
-        let rows = self.shape().first().copied().unwrap_or(0);
-        Embedding { padding, rows }.call([self, indices])
+    /// Puts `values`, broadcast, to the places that indices pick, or adds them to what is there.
+    pub fn index_put_(&self, indices: &[Option<&Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
+        IndexPut { accumulate }.call_in_place(([self, values], indices))
     }
 }

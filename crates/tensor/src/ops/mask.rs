@@ -1,0 +1,213 @@
+//! Elements picked and changed where a mask is true.
+
+use super::places::{Source, check_same_dtype, pick, start, tensor};
+use super::{broadcast, scalar_argument};
+use crate::autograd::Saves;
+use crate::op::{InPlace, Operand, kernel_table};
+use crate::{Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::index::{Combine, Places};
+use cresset_kernels::{View, elementwise};
+
+fn check_mask(op: &'static str, mask: &Tensor) -> Result<()> {
+    if mask.dtype() == DType::Bool {
+        return Ok(());
+    }
+    Err(Error::new(Cause::DType, op, format_args!("expects a mask of bool, not {}", mask.dtype())))
+}
+
+/// The places of a tensor's elements, repeated to fill the mask's shape or the other way round, where
+/// the mask is true.
+fn masked(x: &Tensor, mask: &Tensor, shape: &[usize]) -> Places {
+    let fits = "`infer` found that the shapes broadcast";
+    let (x, spread) =
+        (x.layout().broadcast_to(shape).expect(fits), mask.layout().broadcast_to(shape).expect(fits));
+    let reading = mask.read();
+    Places::of_mask(&x, View::new(reading.bytes(), DType::Bool, &spread))
+}
+
+/// A tensor with one value wherever a mask is true; both broadcast.
+#[derive(Clone, Debug)]
+pub struct MaskedFill;
+
+impl Op for MaskedFill {
+    const NAME: &'static str = "aten::masked_fill";
+    const BACKWARD: &'static str = "MaskedFillBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// The tensor, the value, and the mask.
+    type Inputs<'a> = [Operand<'a>; 3];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let mask = ctx.saved(2);
+        grads!(ctx; ctx.grad().masked_fill(mask, 0)?, ctx.grad().masked_select(mask)?.sum()?)
+    }
+
+    fn arguments(&self, [x, value, mask]: [Operand<'_>; 3], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(tensor(x).argument()));
+        visit(Argument::Tensor(tensor(mask).argument()));
+        match value {
+            Operand::Tensor(value) => visit(Argument::Tensor(value.argument())),
+            Operand::Scalar(value) => visit(scalar_argument(value)),
+        }
+    }
+}
+
+impl Kernel for MaskedFill {
+    kernel_table!(MaskedFill);
+
+    fn infer(&self, [x, value, mask]: [Operand<'_>; 3]) -> Result<Spec> {
+        let (x, mask) = (tensor(x), tensor(mask));
+        check_mask(Self::NAME, mask)?;
+        if let Operand::Tensor(value) = value {
+            if value.dim() > 0 {
+                let text =
+                    format_args!("expects one value without dimensions, not shape {:?}", value.shape());
+                return Err(Error::new(Cause::Shape, Self::NAME, text));
+            }
+            if !crate::promote::can_cast(value.dtype(), x.dtype()) {
+                let text = format_args!("a value of {} cannot be kept as {}", value.dtype(), x.dtype());
+                return Err(Error::new(Cause::DType, Self::NAME, text));
+            }
+        }
+        Ok(Spec { shape: broadcast(Self::NAME, x.shape(), mask.shape())?, dtype: x.dtype() })
+    }
+
+    fn cpu(&self, [x, value, mask]: [Operand<'_>; 3], out: &Tensor) -> Result<()> {
+        let mask = tensor(mask);
+        let reading = mask.read();
+        let spread =
+            mask.layout().broadcast_to(out.shape()).expect("`infer` found that the shapes broadcast");
+        let mask = View::new(reading.bytes(), DType::Bool, &spread);
+        cpu::map2(value, x, out.dtype(), out, |value, x, out| elementwise::select(mask, value, x, out))
+    }
+}
+
+impl InPlace for MaskedFill {
+    const IN_PLACE: &'static str = "aten::masked_fill_";
+    kernel_table!(in place MaskedFill);
+}
+
+/// The elements where a mask is true, in a row; both broadcast.
+#[derive(Clone, Debug)]
+pub struct MaskedSelect;
+
+impl Op for MaskedSelect {
+    const NAME: &'static str = "aten::masked_select";
+    const BACKWARD: &'static str = "MaskedSelectBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = [&'a Tensor; 2];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let mask = ctx.saved(1);
+        grads!(ctx; {
+            // The engine sums to the shape of the input what broadcasting had repeated.
+            let shape = broadcast(Self::NAME, ctx.shape(0), mask.shape())?;
+            let zeros = Tensor::zeros(shape, (ctx.grad().dtype(), ctx.grad().device()))?;
+            zeros.masked_scatter(mask, ctx.grad())?
+        })
+    }
+}
+
+impl Forward for MaskedSelect {
+    fn forward(&self, [x, mask]: [&Tensor; 2]) -> Result<Tensor> {
+        check_mask(Self::NAME, mask)?;
+        let shape = broadcast(Self::NAME, x.shape(), mask.shape())?;
+        let (x, mask) =
+            (super::nonzero::host_only(Self::NAME, x)?, super::nonzero::host_only(Self::NAME, mask)?);
+        let places = masked(x, mask, &shape);
+        let out = Tensor::uninit(&[places.count()], x.dtype(), x.device())?;
+        pick(x, &places, &out);
+        Ok(out)
+    }
+}
+
+/// A tensor with the elements of another, in their order, wherever a mask is true.
+#[derive(Clone, Debug)]
+pub struct MaskedScatter;
+
+impl Op for MaskedScatter {
+    const NAME: &'static str = "aten::masked_scatter";
+    const BACKWARD: &'static str = "MaskedScatterBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// The tensor, the source, and the mask.
+    type Inputs<'a> = [&'a Tensor; 3];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let mask = ctx.saved(2);
+        grads!(ctx; ctx.grad().masked_fill(mask, 0)?, {
+            let used = ctx.grad().masked_select(&mask.expand(ctx.grad().shape())?)?;
+            let count: usize = ctx.shape(1).iter().product();
+            let zeros = Tensor::zeros([count], (used.dtype(), used.device()))?;
+            let first = Tensor::arange(used.numel())?.to(used.device())?;
+            zeros.index_copy(0, &first, &used)?.view(ctx.shape(1))?
+        })
+    }
+
+    fn arguments(&self, [x, source, mask]: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
+        [x, mask, source].iter().for_each(|tensor| visit(Argument::Tensor(tensor.argument())));
+    }
+}
+
+impl Kernel for MaskedScatter {
+    kernel_table!(MaskedScatter);
+
+    fn infer(&self, [x, source, mask]: [&Tensor; 3]) -> Result<Spec> {
+        check_mask(Self::NAME, mask)?;
+        check_same_dtype(Self::NAME, x, source)?;
+        Ok(Spec { shape: broadcast(Self::NAME, x.shape(), mask.shape())?, dtype: x.dtype() })
+    }
+
+    fn cpu(&self, [x, source, mask]: [&Tensor; 3], out: &Tensor) -> Result<()> {
+        start(x, out)?;
+        self.cpu_in_place([out, source, mask])
+    }
+}
+
+impl InPlace for MaskedScatter {
+    const IN_PLACE: &'static str = "aten::masked_scatter_";
+    kernel_table!(in place MaskedScatter);
+
+    fn cpu_in_place(&self, [x, source, mask]: [&Tensor; 3]) -> Result<()> {
+        let places = masked(x, mask, x.shape());
+        if source.numel() < places.count() {
+            let text = format_args!(
+                "a source of shape {:?} has not enough elements for the {} places of the mask",
+                source.shape(),
+                places.count()
+            );
+            return Err(Error::new(Cause::Shape, Self::NAME, text));
+        }
+        Source::leading(source, places.count(), x)?.put(x, &places, Combine::Replace, true);
+        Ok(())
+    }
+}
+
+impl Tensor {
+    /// This tensor with `value`, a number or a tensor of one, wherever `mask` is true; both broadcast.
+    pub fn masked_fill<'a>(&'a self, mask: &'a Tensor, value: impl Into<Operand<'a>>) -> Result<Tensor> {
+        MaskedFill.call([self.into(), value.into(), mask.into()])
+    }
+
+    /// Makes every element `value` where `mask` is true, in place.
+    pub fn masked_fill_<'a>(&'a self, mask: &'a Tensor, value: impl Into<Operand<'a>>) -> Result<()> {
+        MaskedFill.call_in_place([self.into(), value.into(), mask.into()])
+    }
+
+    /// The elements where `mask` is true, in a row; both broadcast.
+    pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
+        MaskedSelect.call([self, mask])
+    }
+
+    /// This tensor with the elements of `source`, in their order, wherever `mask` is true; both broadcast.
+    pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
+        MaskedScatter.call([self, source, mask])
+    }
+
+    /// Puts the elements of `source`, in their order, wherever `mask` is true, in place.
+    pub fn masked_scatter_(&self, mask: &Tensor, source: &Tensor) -> Result<()> {
+        MaskedScatter.call_in_place([self, source, mask])
+    }
+}

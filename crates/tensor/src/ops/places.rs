@@ -1,0 +1,124 @@
+//! What operators that pick or put elements by index share.
+
+use crate::op::Operand;
+use crate::{Cause, DType, Error, Layout, Result, Tensor, cpu};
+use cresset_kernels::index::{self, Combine, Places};
+use cresset_kernels::{OutOfRange, View, elementwise};
+use std::borrow::Cow;
+
+/// An index that leads nowhere, told by `op`.
+pub(super) fn out_of_range(op: &'static str) -> impl FnOnce(OutOfRange) -> Error {
+    move |error| Error::new(Cause::Index, op, error)
+}
+
+/// Refuses indices other than i64 and i32; an empty one may be anything.
+pub(super) fn check_index(op: &'static str, index: &Tensor) -> Result<()> {
+    if matches!(index.dtype(), DType::I64 | DType::I32) || index.numel() == 0 {
+        return Ok(());
+    }
+    Err(Error::new(Cause::DType, op, format_args!("expects indices of i64 or i32, not {}", index.dtype())))
+}
+
+/// Refuses a source of another element type than the tensor it goes to.
+pub(super) fn check_same_dtype(op: &'static str, x: &Tensor, source: &Tensor) -> Result<()> {
+    if x.dtype() == source.dtype() {
+        return Ok(());
+    }
+    let text = format_args!("expects a source of {}, as the tensor, not {}", x.dtype(), source.dtype());
+    Err(Error::new(Cause::DType, op, text))
+}
+
+/// The tensor of an operand that is never a number.
+pub(super) fn tensor<'a>(operand: Operand<'a>) -> &'a Tensor {
+    operand.tensor().expect("only a source may be a number")
+}
+
+/// Fills `out` with the elements of `x` at `places`.
+pub(super) fn pick(x: &Tensor, places: &Places, out: &Tensor) {
+    let (reading, mut writing) = (x.read(), out.write());
+    index::pick(x.elements(&reading), places, out.elements_mut(&mut writing));
+}
+
+/// Writes the elements of `x` into `out`, for an in-place kernel to go on from.
+pub(super) fn start(x: &Tensor, out: &Tensor) -> Result<()> {
+    cpu::map(x, out.dtype(), out, elementwise::copy)
+}
+
+/// Elements on their way to places.
+pub(super) struct Source<'a> {
+    tensor: Cow<'a, Tensor>,
+    layout: Layout,
+}
+
+impl<'a> Source<'a> {
+    /// The elements of `operand` as `target` holds them, repeated to fill `shape`, in other memory.
+    ///
+    /// # Errors
+    /// If the shapes do not fit.
+    pub(super) fn filling(
+        op: &'static str,
+        shape: &[usize],
+        operand: Operand<'a>,
+        target: &Tensor,
+    ) -> Result<Source<'a>> {
+        let tensor = beside(operand, target)?;
+        let Some(layout) = tensor.layout().broadcast_to(shape) else {
+            let text = format_args!("values of shape {:?} do not fill {shape:?}", tensor.shape());
+            return Err(Error::new(Cause::Shape, op, text));
+        };
+        Ok(Source { tensor, layout })
+    }
+
+    /// The first elements of `operand` along each dimension, as many as `shape` has; repeated if it is a
+    /// number.
+    pub(super) fn first(shape: &[usize], operand: Operand<'a>, target: &Tensor) -> Result<Source<'a>> {
+        let tensor = beside(operand, target)?;
+        let layout = match operand {
+            Operand::Scalar(_) => tensor.layout().broadcast_to(shape),
+            Operand::Tensor(_) if tensor.dim() == shape.len() => {
+                Layout::strided(shape, tensor.strides(), tensor.layout().offset())
+            }
+            Operand::Tensor(_) => tensor.layout().view(shape),
+        };
+        Ok(Source { tensor, layout: layout.expect("`infer` found that the source is large enough") })
+    }
+
+    /// All elements of `tensor`, in row-major order.
+    pub(super) fn all(tensor: &'a Tensor, target: &Tensor) -> Result<Source<'a>> {
+        let tensor = beside(Operand::Tensor(tensor), target)?;
+        let layout = tensor.layout().clone();
+        Ok(Source { tensor, layout })
+    }
+
+    /// The first `count` elements of `tensor`, in row-major order.
+    pub(super) fn leading(tensor: &'a Tensor, count: usize, target: &Tensor) -> Result<Source<'a>> {
+        let mut tensor = beside(Operand::Tensor(tensor), target)?;
+        if !tensor.is_contiguous() {
+            tensor = Cow::Owned(tensor.apart(target.dtype())?);
+        }
+        let layout = Layout::strided(&[count], &[1], tensor.layout().offset());
+        Ok(Source { tensor, layout: layout.expect("some of the elements can be counted") })
+    }
+
+    /// Puts them to places of `target`.
+    pub(super) fn put(&self, target: &Tensor, places: &Places, how: Combine, include: bool) {
+        let ([mut writing], reading) = cpu::lock_all([target], &self.tensor);
+        let source = View::new(reading.bytes(), self.tensor.dtype(), &self.layout);
+        index::put(target.elements_mut(&mut writing), places, source, how, include);
+    }
+}
+
+/// An operand as elements of `target`'s type, in memory that a change of `target` cannot touch.
+fn beside<'a>(operand: Operand<'a>, target: &Tensor) -> Result<Cow<'a, Tensor>> {
+    match operand {
+        Operand::Tensor(tensor) if tensor.storage().same_as(target.storage()) => {
+            tensor.apart(target.dtype()).map(Cow::Owned)
+        }
+        Operand::Tensor(tensor) => tensor.converted(target.dtype()),
+        Operand::Scalar(scalar) => {
+            let number = Tensor::uninit(&[], target.dtype(), target.device())?;
+            elementwise::fill(scalar, number.elements_mut(&mut number.write()));
+            Ok(Cow::Owned(number))
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Elements picked and changed by an index that has a number for each of them.
+
+use super::places::{Source, check_index, check_same_dtype, out_of_range, pick, start, tensor};
+use super::{broadcast, check_dims, scalar_argument};
+use crate::autograd::Saves;
+use crate::op::{InPlace, Operand, kernel_table};
+use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::index::{Combine, Places};
+
+/// A number by itself is seen as a line of one.
+fn line(shape: &[usize]) -> &[usize] {
+    if shape.is_empty() { &[1] } else { shape }
+}
+
+/// Refuses an index that reaches beyond `x` in a dimension other than `dim`.
+pub(super) fn check_elements(op: &'static str, x: &Tensor, dim: usize, index: &Tensor) -> Result<()> {
+    check_index(op, index)?;
+    check_dims(op, &[dim], x)?;
+    let (sizes, given) = (line(x.shape()), line(index.shape()));
+    let beyond = || (0..sizes.len()).any(|at| at != dim && given[at] > sizes[at]);
+    if index.numel() == 0 || (sizes.len() == given.len() && !beyond()) {
+        return Ok(());
+    }
+    let text = format_args!(
+        "an index of shape {:?} does not fit {:?}: expects as many dimensions, none larger but dimension {dim}",
+        index.shape(),
+        x.shape()
+    );
+    Err(Error::new(Cause::Shape, op, text))
+}
+
+/// Refuses a source that has no element for some number of the index.
+pub(super) fn check_source(
+    op: &'static str,
+    x: &Tensor,
+    dim: usize,
+    index: &Tensor,
+    source: Operand<'_>,
+) -> Result<()> {
+    check_elements(op, x, dim, index)?;
+    let Operand::Tensor(source) = source else { return Ok(()) };
+    check_same_dtype(op, x, source)?;
+    let (sizes, given) = (line(source.shape()), line(index.shape()));
+    let covered = || sizes.iter().zip(given).all(|(size, wanted)| size >= wanted);
+    if index.numel() == 0 || (sizes.len() == given.len() && covered()) {
+        return Ok(());
+    }
+    let text = format_args!(
+        "a source of shape {:?} has not an element for each number of an index of shape {:?}",
+        source.shape(),
+        index.shape()
+    );
+    Err(Error::new(Cause::Shape, op, text))
+}
+
+/// The places of the elements that `index` names.
+pub(super) fn elements(op: &'static str, x: &Tensor, dim: usize, index: &Tensor) -> Result<Places> {
+    let reading = index.read();
+    Places::of_elements(x.layout(), dim, index.elements(&reading)).map_err(out_of_range(op))
+}
+
+/// Puts a source to the elements of `x` that `index` names.
+pub(super) fn put_elements(
+    op: &'static str,
+    [x, source, index]: [Operand<'_>; 3],
+    dim: usize,
+    (how, include): (Combine, bool),
+) -> Result<()> {
+    let (x, index) = (tensor(x), tensor(index));
+    if index.numel() > 0 {
+        let places = elements(op, x, dim, index)?;
+        Source::first(index.shape(), source, x)?.put(x, &places, how, include);
+    }
+    Ok(())
+}
+
+/// Visits the arguments in the order of the schema: tensor, dimension, index, source.
+pub(super) fn in_order(
+    dim: usize,
+    [x, source, index]: [Operand<'_>; 3],
+    visit: &mut dyn FnMut(Argument<'_>),
+) {
+    visit(Argument::Tensor(tensor(x).argument()));
+    visit(Argument::Int(dim as i64));
+    visit(Argument::Tensor(tensor(index).argument()));
+    match source {
+        Operand::Tensor(source) => visit(Argument::Tensor(source.argument())),
+        Operand::Scalar(value) => visit(scalar_argument(value)),
+    }
+}
+
+/// Elements picked along one dimension: `out[i, j] = x[index[i, j], j]` for the first of two.
+#[derive(Clone, Debug)]
+pub struct Gather {
+    /// Which dimension.
+    pub dim: usize,
+}
+
+impl Op for Gather {
+    const NAME: &'static str = "aten::gather";
+    const BACKWARD: &'static str = "GatherBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = [&'a Tensor; 2];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; {
+            let zeros = Tensor::zeros(ctx.shape(0), (ctx.grad().dtype(), ctx.grad().device()))?;
+            zeros.scatter_add(self.dim as isize, ctx.saved(1), ctx.grad())?
+        })
+    }
+
+    fn arguments(&self, [x, index]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Int(self.dim as i64));
+        visit(Argument::Tensor(index.argument()));
+        visit(Argument::Bool(false));
+    }
+}
+
+impl Kernel for Gather {
+    kernel_table!(Gather);
+
+    fn infer(&self, [x, index]: [&Tensor; 2]) -> Result<Spec> {
+        check_elements(Self::NAME, x, self.dim, index)?;
+        Ok(Spec::new(index.shape(), x.dtype()))
+    }
+
+    fn cpu(&self, [x, index]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+        if index.numel() > 0 {
+            pick(x, &elements(Self::NAME, x, self.dim, index)?, out);
+        }
+        Ok(())
+    }
+}
+
+/// A tensor with elements of another, or a number, where an index says:
+/// `x[index[i, j], j] = source[i, j]` for the first of two dimensions.
+#[derive(Clone, Debug)]
+pub struct Scatter {
+    /// Which dimension.
+    pub dim: usize,
+    /// What becomes of an element that another one is put to: replaced, or added to or multiplied.
+    pub how: Combine,
+}
+
+impl Op for Scatter {
+    const NAME: &'static str = "aten::scatter";
+    const BACKWARD: &'static str = "ScatterBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// The tensor, the source, and the index.
+    type Inputs<'a> = [Operand<'a>; 3];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (dim, index) = (self.dim, ctx.saved(2));
+        let source = || gathered(Self::NAME, ctx, dim, index);
+        match self.how {
+            Combine::Replace => grads!(ctx; ctx.grad().scatter(dim as isize, index, 0)?, source()?),
+            Combine::Add => grads!(ctx; ctx.grad().clone(), source()?),
+            _ => {
+                let text = "products have no derivative here; use scatter_reduce()";
+                Err(Error::new(Cause::Graph, Self::NAME, text))
+            }
+        }
+    }
+
+    fn arguments(&self, inputs: [Operand<'_>; 3], visit: &mut dyn FnMut(Argument<'_>)) {
+        in_order(self.dim, inputs, visit);
+    }
+}
+
+/// The gradient of a source: what the index leads to.
+pub(super) fn gathered(op: &'static str, ctx: &Backward<'_>, dim: usize, index: &Tensor) -> Result<Tensor> {
+    if line(ctx.shape(1)) == line(index.shape()) {
+        return ctx.grad().gather(dim as isize, index);
+    }
+    let text = format_args!(
+        "has a derivative for a source of the shape of its index only, not {:?} and {:?}; narrow the source first",
+        ctx.shape(1),
+        index.shape()
+    );
+    Err(Error::new(Cause::Graph, op, text))
+}
+
+impl Kernel for Scatter {
+    kernel_table!(Scatter);
+
+    fn infer(&self, [x, source, index]: [Operand<'_>; 3]) -> Result<Spec> {
+        let x = tensor(x);
+        check_source(Self::NAME, x, self.dim, tensor(index), source)?;
+        if matches!(self.how, Combine::Replace | Combine::Add | Combine::Multiply) {
+            return Ok(Spec::like(x));
+        }
+        let text = format_args!("replaces, adds or multiplies, not {:?}; use scatter_reduce()", self.how);
+        Err(Error::new(Cause::Argument, Self::NAME, text))
+    }
+
+    fn cpu(&self, [x, source, index]: [Operand<'_>; 3], out: &Tensor) -> Result<()> {
+        start(tensor(x), out)?;
+        self.cpu_in_place([out.into(), source, index])
+    }
+}
+
+impl InPlace for Scatter {
+    const IN_PLACE: &'static str = "aten::scatter_";
+    kernel_table!(in place Scatter);
+
+    fn cpu_in_place(&self, inputs: [Operand<'_>; 3]) -> Result<()> {
+        put_elements(Self::NAME, inputs, self.dim, (self.how, true))
+    }
+}
+
+/// A tensor with elements of another added where an index says.
+#[derive(Clone, Debug)]
+pub struct ScatterAdd {
+    /// Which dimension.
+    pub dim: usize,
+}
+
+impl Op for ScatterAdd {
+    const NAME: &'static str = "aten::scatter_add";
+    const BACKWARD: &'static str = "ScatterAddBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// The tensor, the source, and the index.
+    type Inputs<'a> = [&'a Tensor; 3];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().clone(), gathered(Self::NAME, ctx, self.dim, ctx.saved(2))?)
+    }
+
+    fn arguments(&self, inputs: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
+        in_order(self.dim, inputs.map(Operand::Tensor), visit);
+    }
+}
+
+impl Kernel for ScatterAdd {
+    kernel_table!(ScatterAdd);
+
+    fn infer(&self, [x, source, index]: [&Tensor; 3]) -> Result<Spec> {
+        check_source(Self::NAME, x, self.dim, index, source.into())?;
+        Ok(Spec::like(x))
+    }
+
+    fn cpu(&self, [x, source, index]: [&Tensor; 3], out: &Tensor) -> Result<()> {
+        start(x, out)?;
+        self.cpu_in_place([out, source, index])
+    }
+}
+
+impl InPlace for ScatterAdd {
+    const IN_PLACE: &'static str = "aten::scatter_add_";
+    kernel_table!(in place ScatterAdd);
+
+    fn cpu_in_place(&self, inputs: [&Tensor; 3]) -> Result<()> {
+        put_elements(Self::NAME, inputs.map(Operand::Tensor), self.dim, (Combine::Add, true))
+    }
+}
+
+/// An index with negative numbers counted from the front.
+fn from_front(index: &Tensor, size: usize) -> Result<Tensor> {
+    let zero = Tensor::zeros([], (index.dtype(), index.device()))?;
+    index.add(size as i64)?.where_(&zero.gt(index)?, index)
+}
+
+impl Tensor {
+    /// Elements picked along `dim`, one per number of `index`, whose other coordinates they share.
+    pub fn gather(&self, dim: isize, index: &Tensor) -> Result<Tensor> {
+        let dim = self.dim_index(Gather::NAME, dim)?;
+        Gather { dim }.call([self, index])
+    }
+
+    /// As [`gather`](Tensor::gather), with both broadcast against each other but for `dim`, and negative
+    /// numbers counted from the back.
+    pub fn take_along_dim(&self, index: &Tensor, dim: isize) -> Result<Tensor> {
+        const NAME: &str = "aten::take_along_dim";
+        let _span = composite(NAME, [self, index], |visit| visit(Argument::Int(dim as i64)));
+        if self.dim() != index.dim() {
+            let text = format_args!(
+                "expects as many dimensions in the index as in the tensor, not {:?} for {:?}",
+                index.shape(),
+                self.shape()
+            );
+            return Err(Error::new(Cause::Shape, NAME, text));
+        }
+        let at = self.dim_index(NAME, dim)?;
+        let (mut x_shape, mut index_shape) = (self.shape().to_vec(), index.shape().to_vec());
+        if let (Some(size), Some(count)) = (x_shape.get(at).copied(), index_shape.get(at).copied()) {
+            (x_shape[at], index_shape[at]) = (1, 1);
+            let mut shape = broadcast(NAME, &x_shape, &index_shape)?;
+            shape[at] = size;
+            x_shape = shape.to_vec();
+            shape[at] = count;
+            index_shape = shape.to_vec();
+        }
+        let x = self.expand(x_shape)?;
+        x.gather(dim, &from_front(&index.expand(index_shape)?, line(x.shape())[at])?)
+    }
+
+    /// As [`take_along_dim`](Tensor::take_along_dim), of all elements in one row.
+    pub fn take_along(&self, index: &Tensor) -> Result<Tensor> {
+        let row = self.reshape([self.numel()])?;
+        row.gather(0, &from_front(&index.reshape([index.numel()])?, self.numel())?)
+    }
+
+    /// This tensor with elements of `source`, a tensor or a number, where `index` says along `dim`.
+    pub fn scatter<'a>(
+        &'a self,
+        dim: isize,
+        index: &'a Tensor,
+        source: impl Into<Operand<'a>>,
+    ) -> Result<Tensor> {
+        self.scatter_combined(dim, index, source, Combine::Replace)
+    }
+
+    /// Puts elements of `source`, a tensor or a number, where `index` says along `dim`.
+    pub fn scatter_<'a>(
+        &'a self,
+        dim: isize,
+        index: &'a Tensor,
+        source: impl Into<Operand<'a>>,
+    ) -> Result<()> {
+        self.scatter_combined_(dim, index, source, Combine::Replace)
+    }
+
+    /// As [`scatter`](Tensor::scatter), with elements combined with what is there: replaced, added or
+    /// multiplied.
+    pub fn scatter_combined<'a>(
+        &'a self,
+        dim: isize,
+        index: &'a Tensor,
+        source: impl Into<Operand<'a>>,
+        how: Combine,
+    ) -> Result<Tensor> {
+        let dim = self.dim_index(Scatter::NAME, dim)?;
+        Scatter { dim, how }.call([self.into(), source.into(), index.into()])
+    }
+
+    /// As [`scatter_`](Tensor::scatter_), with elements combined with what is there: replaced, added or
+    /// multiplied.
+    pub fn scatter_combined_<'a>(
+        &'a self,
+        dim: isize,
+        index: &'a Tensor,
+        source: impl Into<Operand<'a>>,
+        how: Combine,
+    ) -> Result<()> {
+        let dim = self.dim_index(Scatter::IN_PLACE, dim)?;
+        Scatter { dim, how }.call_in_place([self.into(), source.into(), index.into()])
+    }
+
+    /// This tensor with elements of `source` added where `index` says along `dim`.
+    pub fn scatter_add(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let dim = self.dim_index(ScatterAdd::NAME, dim)?;
+        ScatterAdd { dim }.call([self, source, index])
+    }
+
+    /// Adds elements of `source` where `index` says along `dim`, in place.
+    pub fn scatter_add_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
+        let dim = self.dim_index(ScatterAdd::IN_PLACE, dim)?;
+        ScatterAdd { dim }.call_in_place([self, source, index])
+    }
+}

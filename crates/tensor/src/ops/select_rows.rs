@@ -1,0 +1,388 @@
+//! Slices along one dimension, picked and changed by an index of one dimension.
+
+use super::places::{Source, check_index, check_same_dtype, out_of_range, pick, start, tensor};
+use super::{check_dims, scalar_argument, scaled};
+use crate::autograd::Saves;
+use crate::op::{InPlace, Operand, kernel_table};
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::index::{Combine, Places};
+use cresset_kernels::{Dims, elementwise, functions};
+
+/// Refuses what is no index along dimension `dim` of `x`.
+pub(super) fn check_rows(op: &'static str, x: &Tensor, dim: usize, index: &Tensor) -> Result<()> {
+    check_index(op, index)?;
+    check_dims(op, &[dim], x)?;
+    if index.dim() <= 1 {
+        return Ok(());
+    }
+    let text = format_args!("expects an index of one dimension, not shape {:?}", index.shape());
+    Err(Error::new(Cause::Shape, op, text))
+}
+
+/// Refuses a source that has not one slice per index, as large as those of `x`.
+pub(super) fn check_slices(
+    op: &'static str,
+    x: &Tensor,
+    dim: usize,
+    index: &Tensor,
+    source: &Tensor,
+) -> Result<()> {
+    check_rows(op, x, dim, index)?;
+    check_same_dtype(op, x, source)?;
+    let slice = |tensor: &Tensor| {
+        let mut shape = Dims::from_slice(tensor.shape());
+        if dim < shape.len() {
+            shape.remove(dim);
+        }
+        shape
+    };
+    let count = source.shape().get(dim).copied().unwrap_or(1);
+    if slice(x) == slice(source) && count == index.numel() {
+        return Ok(());
+    }
+    let text = format_args!(
+        "a source of shape {:?} has not {} slices along dimension {dim} like those of {:?}",
+        source.shape(),
+        index.numel(),
+        x.shape()
+    );
+    Err(Error::new(Cause::Shape, op, text))
+}
+
+/// The places of the slices that `index` names.
+pub(super) fn slices(op: &'static str, x: &Tensor, dim: usize, index: &Tensor) -> Result<Places> {
+    let reading = index.read();
+    Places::of_slices(x.layout(), dim, index.elements(&reading), false).map_err(out_of_range(op))
+}
+
+/// Visits the arguments in the order of the schema: tensor, dimension, index, source.
+pub(super) fn in_order(dim: usize, [x, source, index]: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
+    visit(Argument::Tensor(x.argument()));
+    visit(Argument::Int(dim as i64));
+    visit(Argument::Tensor(index.argument()));
+    visit(Argument::Tensor(source.argument()));
+}
+
+/// The slices of a tensor along one dimension, in the order that an index names them.
+#[derive(Clone, Debug)]
+pub struct IndexSelect {
+    /// Which dimension.
+    pub dim: usize,
+}
+
+impl Op for IndexSelect {
+    const NAME: &'static str = "aten::index_select";
+    const BACKWARD: &'static str = "IndexSelectBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = [&'a Tensor; 2];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; {
+            let zeros = Tensor::zeros(ctx.shape(0), (ctx.grad().dtype(), ctx.grad().device()))?;
+            zeros.index_add(self.dim as isize, ctx.saved(1), ctx.grad())?
+        })
+    }
+
+    fn arguments(&self, [x, index]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Int(self.dim as i64));
+        visit(Argument::Tensor(index.argument()));
+    }
+}
+
+impl Kernel for IndexSelect {
+    kernel_table!(IndexSelect);
+
+    fn infer(&self, [x, index]: [&Tensor; 2]) -> Result<Spec> {
+        check_rows(Self::NAME, x, self.dim, index)?;
+        let mut shape = Dims::from_slice(x.shape());
+        match (shape.get_mut(self.dim), index.numel()) {
+            (Some(size), count) => *size = count,
+            (None, 1) => {}
+            (None, count) => {
+                let text = format_args!("a tensor without dimensions has one element, not {count}");
+                return Err(Error::new(Cause::Index, Self::NAME, text));
+            }
+        }
+        Ok(Spec { shape, dtype: x.dtype() })
+    }
+
+    fn cpu(&self, [x, index]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+        pick(x, &slices(Self::NAME, x, self.dim, index)?, out);
+        Ok(())
+    }
+}
+
+/// A tensor with slices of another, times a number, added where an index says.
+#[derive(Clone, Debug)]
+pub struct IndexAdd {
+    /// Which dimension.
+    pub dim: usize,
+    /// What the slices are multiplied by.
+    pub alpha: Scalar,
+}
+
+impl Op for IndexAdd {
+    const NAME: &'static str = "aten::index_add";
+    const BACKWARD: &'static str = "IndexAddBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// The tensor, what is added, and the index.
+    type Inputs<'a> = [&'a Tensor; 3];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx;
+            ctx.grad().clone(),
+            scaled(ctx.grad().index_select(self.dim as isize, ctx.saved(2))?, self.alpha)?
+        )
+    }
+
+    fn arguments(&self, inputs: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
+        in_order(self.dim, inputs, visit);
+        visit(scalar_argument(self.alpha));
+    }
+}
+
+impl Kernel for IndexAdd {
+    kernel_table!(IndexAdd);
+
+    fn infer(&self, [x, source, index]: [&Tensor; 3]) -> Result<Spec> {
+        check_slices(Self::NAME, x, self.dim, index, source)?;
+        let fits = match self.alpha {
+            Scalar::Bool(_) => x.dtype() == DType::Bool,
+            Scalar::Float(_) => x.dtype().is_float(),
+            Scalar::Int(_) => true,
+        };
+        if fits {
+            return Ok(Spec::like(x));
+        }
+        let text = format_args!("alpha is {}, which is no factor for elements of {}", self.alpha, x.dtype());
+        Err(Error::new(Cause::DType, Self::NAME, text))
+    }
+
+    fn cpu(&self, [x, source, index]: [&Tensor; 3], out: &Tensor) -> Result<()> {
+        start(x, out)?;
+        self.cpu_in_place([out, source, index])
+    }
+}
+
+impl InPlace for IndexAdd {
+    const IN_PLACE: &'static str = "aten::index_add_";
+    kernel_table!(in place IndexAdd);
+
+    fn cpu_in_place(&self, [x, source, index]: [&Tensor; 3]) -> Result<()> {
+        let places = slices(Self::NAME, x, self.dim, index)?;
+        if self.alpha.as_f64() == 1.0 {
+            Source::all(source, x)?.put(x, &places, Combine::Add, true);
+        } else if x.dtype() != DType::Bool {
+            let product = Tensor::uninit(source.shape(), x.dtype(), x.device())?;
+            cpu::map2(source.into(), self.alpha.into(), x.dtype(), &product, |source, alpha, out| {
+                elementwise::binary(functions::Mul, source, alpha, out);
+            })?;
+            Source::all(&product, x)?.put(x, &places, Combine::Add, true);
+        } else if self.alpha.as_f64() != 0.0 {
+            Source::all(source, x)?.put(x, &places, Combine::Add, true);
+        }
+        Ok(())
+    }
+}
+
+/// A tensor with slices of another in the places that an index says.
+#[derive(Clone, Debug)]
+pub struct IndexCopy {
+    /// Which dimension.
+    pub dim: usize,
+}
+
+impl Op for IndexCopy {
+    const NAME: &'static str = "aten::index_copy";
+    const BACKWARD: &'static str = "IndexCopyBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// The tensor, what is copied, and the index.
+    type Inputs<'a> = [&'a Tensor; 3];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (dim, index) = (self.dim as isize, ctx.saved(2));
+        grads!(ctx; ctx.grad().index_fill(dim, index, 0)?, ctx.grad().index_select(dim, index)?)
+    }
+
+    fn arguments(&self, inputs: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
+        in_order(self.dim, inputs, visit);
+    }
+}
+
+impl Kernel for IndexCopy {
+    kernel_table!(IndexCopy);
+
+    fn infer(&self, [x, source, index]: [&Tensor; 3]) -> Result<Spec> {
+        check_slices(Self::NAME, x, self.dim, index, source)?;
+        Ok(Spec::like(x))
+    }
+
+    fn cpu(&self, [x, source, index]: [&Tensor; 3], out: &Tensor) -> Result<()> {
+        start(x, out)?;
+        self.cpu_in_place([out, source, index])
+    }
+}
+
+impl InPlace for IndexCopy {
+    const IN_PLACE: &'static str = "aten::index_copy_";
+    kernel_table!(in place IndexCopy);
+
+    fn cpu_in_place(&self, [x, source, index]: [&Tensor; 3]) -> Result<()> {
+        let places = slices(Self::NAME, x, self.dim, index)?;
+        Source::all(source, x)?.put(x, &places, Combine::Replace, true);
+        Ok(())
+    }
+}
+
+/// A tensor with one value in the slices that an index names; negative numbers count from the back.
+#[derive(Clone, Debug)]
+pub struct IndexFill {
+    /// Which dimension.
+    pub dim: usize,
+}
+
+impl Op for IndexFill {
+    const NAME: &'static str = "aten::index_fill";
+    const BACKWARD: &'static str = "IndexFillBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// The tensor, the value, and the index.
+    type Inputs<'a> = [Operand<'a>; 3];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (dim, index) = (self.dim as isize, ctx.saved(2));
+        grads!(ctx; ctx.grad().index_fill(dim, index, 0)?, {
+            // A slice that the index names twice was filled once.
+            let filled = Tensor::zeros(ctx.grad().shape(), (DType::Bool, ctx.grad().device()))?;
+            let filled = filled.index_fill(dim, index, true)?;
+            ctx.grad().where_(&filled, &ctx.grad().zeros_like()?)?.sum()?
+        })
+    }
+
+    fn arguments(&self, [x, value, index]: [Operand<'_>; 3], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(tensor(x).argument()));
+        visit(Argument::Int(self.dim as i64));
+        visit(Argument::Tensor(tensor(index).argument()));
+        match value {
+            Operand::Tensor(value) => visit(Argument::Tensor(value.argument())),
+            Operand::Scalar(value) => visit(scalar_argument(value)),
+        }
+    }
+}
+
+impl Kernel for IndexFill {
+    kernel_table!(IndexFill);
+
+    fn infer(&self, [x, value, index]: [Operand<'_>; 3]) -> Result<Spec> {
+        let x = tensor(x);
+        check_rows(Self::NAME, x, self.dim, tensor(index))?;
+        if value.shape().is_empty() {
+            return Ok(Spec::like(x));
+        }
+        let text = format_args!("expects one value without dimensions, not shape {:?}", value.shape());
+        Err(Error::new(Cause::Shape, Self::NAME, text))
+    }
+
+    fn cpu(&self, [x, value, index]: [Operand<'_>; 3], out: &Tensor) -> Result<()> {
+        start(tensor(x), out)?;
+        self.cpu_in_place([out.into(), value, index])
+    }
+}
+
+impl InPlace for IndexFill {
+    const IN_PLACE: &'static str = "aten::index_fill_";
+    kernel_table!(in place IndexFill);
+
+    fn cpu_in_place(&self, [x, value, index]: [Operand<'_>; 3]) -> Result<()> {
+        let (x, index) = (tensor(x), tensor(index));
+        let places = {
+            let reading = index.read();
+            Places::of_slices(x.layout(), self.dim, index.elements(&reading), true)
+        };
+        let places = places.map_err(out_of_range(Self::NAME))?;
+        let value = Source::filling(Self::NAME, &[places.count()], value, x)?;
+        value.put(x, &places, Combine::Replace, true);
+        Ok(())
+    }
+}
+
+impl Tensor {
+    /// The slices along `dim` that `index` names, in its order.
+    pub fn index_select(&self, dim: isize, index: &Tensor) -> Result<Tensor> {
+        let dim = self.dim_index(IndexSelect::NAME, dim)?;
+        IndexSelect { dim }.call([self, index])
+    }
+
+    /// This tensor with the slices of `source` added along `dim` where `index` says.
+    pub fn index_add(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        self.index_add_scaled(dim, index, source, 1)
+    }
+
+    /// This tensor with `alpha` times the slices of `source` added along `dim` where `index` says.
+    pub fn index_add_scaled(
+        &self,
+        dim: isize,
+        index: &Tensor,
+        source: &Tensor,
+        alpha: impl Into<Scalar>,
+    ) -> Result<Tensor> {
+        let dim = self.dim_index(IndexAdd::NAME, dim)?;
+        IndexAdd { dim, alpha: alpha.into() }.call([self, source, index])
+    }
+
+    /// Adds the slices of `source` along `dim` where `index` says, in place.
+    pub fn index_add_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
+        self.index_add_scaled_(dim, index, source, 1)
+    }
+
+    /// Adds `alpha` times the slices of `source` along `dim` where `index` says, in place.
+    pub fn index_add_scaled_(
+        &self,
+        dim: isize,
+        index: &Tensor,
+        source: &Tensor,
+        alpha: impl Into<Scalar>,
+    ) -> Result<()> {
+        let dim = self.dim_index(IndexAdd::IN_PLACE, dim)?;
+        IndexAdd { dim, alpha: alpha.into() }.call_in_place([self, source, index])
+    }
+
+    /// This tensor with the slices of `source` along `dim` where `index` says.
+    pub fn index_copy(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let dim = self.dim_index(IndexCopy::NAME, dim)?;
+        IndexCopy { dim }.call([self, source, index])
+    }
+
+    /// Overwrites the slices along `dim` that `index` names with those of `source`.
+    pub fn index_copy_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
+        let dim = self.dim_index(IndexCopy::IN_PLACE, dim)?;
+        IndexCopy { dim }.call_in_place([self, source, index])
+    }
+
+    /// This tensor with `value`, a number or a tensor of one, in the slices along `dim` that `index` names.
+    pub fn index_fill<'a>(
+        &'a self,
+        dim: isize,
+        index: &'a Tensor,
+        value: impl Into<Operand<'a>>,
+    ) -> Result<Tensor> {
+        let dim = self.dim_index(IndexFill::NAME, dim)?;
+        IndexFill { dim }.call([self.into(), value.into(), index.into()])
+    }
+
+    /// Makes every element `value` in the slices along `dim` that `index` names.
+    pub fn index_fill_<'a>(
+        &'a self,
+        dim: isize,
+        index: &'a Tensor,
+        value: impl Into<Operand<'a>>,
+    ) -> Result<()> {
+        let dim = self.dim_index(IndexFill::IN_PLACE, dim)?;
+        IndexFill { dim }.call_in_place([self.into(), value.into(), index.into()])
+    }
+}
