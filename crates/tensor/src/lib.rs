@@ -16,6 +16,7 @@ pub mod cpu;
 mod create;
 mod display;
 mod error;
+pub mod indexing;
 pub mod op;
 pub mod ops;
 mod overload;
