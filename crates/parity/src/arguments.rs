@@ -50,7 +50,7 @@ impl<'a> Arguments<'a> {
     /// `name`: torch takes sizes either way.
     pub fn rest<T: FromValue>(&self, position: usize, name: &'static str) -> Result<Vec<T>> {
         match self.passed.args.get(position) {
-            Some(Value::List(_)) | None => self.get(position, name),
+            Some(Value::List(_) | Value::Tuple(_)) | None => self.get(position, name),
             Some(_) => (position..self.passed.args.len()).map(|at| self.get(at, name)).collect(),
         }
     }
@@ -198,7 +198,9 @@ impl<T: FromValue> FromValue for Vec<T> {
     #[expect(private_interfaces, reason = "recorded values are nobody's business outside")]
     fn from_value(value: &Value, tensors: &Tensors) -> Option<Vec<T>> {
         match value {
-            Value::List(list) => list.iter().map(|value| T::from_value(value, tensors)).collect(),
+            Value::List(list) | Value::Tuple(list) => {
+                list.iter().map(|value| T::from_value(value, tensors)).collect()
+            }
             one => T::from_value(one, tensors).map(|one| vec![one]),
         }
     }
@@ -222,7 +224,7 @@ fn prepare_value(
     tensors: &mut Tensors,
 ) -> Result<()> {
     match value {
-        Value::List(list) => {
+        Value::List(list) | Value::Tuple(list) => {
             list.iter().try_for_each(|value| prepare_value(golden, value, device, track, tensors))
         }
         Value::Tensor(described) => {

@@ -2,6 +2,7 @@
 //!
 //! - `golden` reads files of the format: cases, and the tensors they speak of;
 //! - `value` is what a case passes: tensors, numbers, lists of them;
+//! - `subscript` is an index as Python writes it;
 //! - `arguments` hands them to an operator, and notices those it does not know;
 //! - [`ops`] is the register: how each recorded operator is called here, a file per family;
 //! - `replay` runs a case and compares values, gradients and gradients of gradients;
@@ -20,6 +21,7 @@ mod hostile;
 pub mod ops;
 mod replay;
 mod report;
+mod subscript;
 mod value;
 
 pub use arguments::{Arguments, KEYWORD, Term};

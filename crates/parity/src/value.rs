@@ -14,6 +14,7 @@ pub(crate) enum Value {
     /// The very same tensor as an earlier input.
     Same(usize),
     List(Vec<Value>),
+    Tuple(Vec<Value>),
     DType(DType),
     Device(String),
     MemoryFormat(String),
@@ -51,7 +52,8 @@ impl Value {
             "ref" => Value::Same(index(inner)?),
             "l" | "u" => {
                 let list = inner.as_array().ok_or_else(unknown)?;
-                Value::List(list.iter().map(Value::parse).collect::<Result<_, _>>()?)
+                let list = list.iter().map(Value::parse).collect::<Result<_, _>>()?;
+                if kind == "u" { Value::Tuple(list) } else { Value::List(list) }
             }
             "dtype" => Value::DType(dtype(&text(inner)?)?),
             "device" => Value::Device(text(inner)?),
@@ -79,6 +81,7 @@ impl Value {
             Value::Text(_) => "a text",
             Value::Tensor(_) | Value::Same(_) => "a tensor",
             Value::List(_) => "a list",
+            Value::Tuple(_) => "a tuple",
             Value::DType(_) => "a dtype",
             Value::Device(_) => "a device",
             Value::MemoryFormat(_) => "a memory format",
