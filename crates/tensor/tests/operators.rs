@@ -194,7 +194,6 @@ fn operators_called_with_attributes_that_make_no_sense_are_errors() {
     use cresset_tensor::ops::*;
     use cresset_tensor::{Op, Result};
     let x = Tensor::zeros([2, 3], ()).unwrap();
-    let from = || x.shape().into();
     let index = Tensor::new([0i64, 1]).unwrap();
     let dims = || [9].into_iter().collect();
     let calls: [(&str, Result<()>); 9] = [
