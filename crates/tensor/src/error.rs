@@ -38,7 +38,8 @@ pub enum Cause {
     DeviceFailure,
     /// An argument makes no sense.
     Argument,
-    /// A NaN in a gradient, where someone looked for one.
+    /// A gradient that is not what it should be, where someone looked: it is NaN, or differs
+    /// from finite differences.
     Anomaly,
 }
 

@@ -6,13 +6,47 @@ use crate::{Cause, DType, Device, Error, Result, Tensor};
 use cresset_kernels::ViewMut;
 use cresset_kernels::random::Philox;
 use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 static GENERATOR: LazyLock<Mutex<Philox>> = LazyLock::new(|| Mutex::new(Philox::new(0, 0)));
 
+thread_local! {
+    /// What this thread draws from while it computes something again.
+    static REPLAYED: RefCell<Option<Generator>> = const { RefCell::new(None) };
+}
+
+/// Where random numbers come from.
+pub(crate) type Generator = Philox;
+
 /// Starts the random numbers of this process anew from `seed`.
 pub fn manual_seed(seed: u64) {
     *GENERATOR.lock() = Philox::new(seed, 0);
+}
+
+/// Draws random numbers: all of them are drawn here.
+fn draw_from<R>(draw: impl FnOnce(&mut Generator) -> R) -> R {
+    REPLAYED.with_borrow_mut(|replayed| match replayed {
+        Some(generator) => draw(generator),
+        None => draw(&mut GENERATOR.lock()),
+    })
+}
+
+/// The generator as it is now.
+pub(crate) fn generator() -> Generator {
+    draw_from(|generator| generator.clone())
+}
+
+/// Runs `f` with the numbers that `generator` gives. Those of everyone else go on undisturbed.
+pub(crate) fn replay<R>(generator: Generator, f: impl FnOnce() -> R) -> R {
+    struct Restore(Option<Generator>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            REPLAYED.replace(self.0.take());
+        }
+    }
+    let _restore = Restore(REPLAYED.replace(Some(generator)));
+    f()
 }
 
 impl Tensor {
@@ -42,7 +76,7 @@ impl Tensor {
     pub fn randperm(n: usize) -> Result<Tensor> {
         // The memory is asked for first: whoever wants too much gets an error, not an abort.
         let out = Tensor::uninit(&[n], DType::I64, Device::CPU)?;
-        let order = GENERATOR.lock().permutation(n);
+        let order = draw_from(|generator| generator.permutation(n));
         out.copy_(&Tensor::from_slice(&order, [n])?)?;
         Ok(out)
     }
@@ -59,6 +93,6 @@ fn draw(
         return Err(Error::new(Cause::DType, op, text));
     }
     let out = Tensor::uninit(shape, options.dtype, Device::CPU)?;
-    fill(&mut GENERATOR.lock(), out.elements_mut(&mut out.write()));
+    draw_from(|generator| fill(generator, out.elements_mut(&mut out.write())));
     out.to(options.device)
 }

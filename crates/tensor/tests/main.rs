@@ -2,6 +2,9 @@
 
 mod autograd;
 mod changes;
+mod checkpoints;
+mod functional;
+mod functions;
 mod gradients;
 mod hooks;
 mod modes;

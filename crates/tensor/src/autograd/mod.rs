@@ -9,7 +9,11 @@
 //! engine, so derivatives need not know about it.
 
 mod anomaly;
+mod checkpoint;
 mod engine;
+mod function;
+mod functional;
+mod gradcheck;
 mod graph;
 mod hooks;
 mod mode;
@@ -20,7 +24,11 @@ mod tracking;
 mod view;
 
 pub use anomaly::{DetectAnomaly, detect_anomaly, is_anomaly_enabled};
+pub use checkpoint::checkpoint;
 pub use engine::{Pass, backward, grad};
+pub use function::{Context, Function};
+pub use functional::{hessian, hvp, jacobian, jvp, vhp, vjp};
+pub use gradcheck::{GradCheck, gradcheck, gradgradcheck};
 pub use graph::GradNode;
 pub use hooks::HookHandle;
 pub(crate) use mode::check_inference;

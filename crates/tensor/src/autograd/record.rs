@@ -54,7 +54,7 @@ pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: 
     if let Some(first) = recording.saved.first_mut().filter(|_| O::SAVES.inputs()) {
         // Gradients of the other inputs may need the elements that are about to be overwritten.
         let needed = recording.edges.iter().skip(1).any(Option::is_some);
-        *first = if needed { Kept::Tensor(Saved::copy_of(target, copy(target)?)) } else { Kept::Nothing };
+        *first = if needed { Kept::tensor(Saved::copy_of(target, copy(target)?)) } else { Kept::Nothing };
     }
     {
         let _below = no_grad();
@@ -78,7 +78,8 @@ fn copy(tensor: &Tensor) -> Result<Tensor> {
     tensor.copy()
 }
 
-fn attach(tensor: Tensor, node: &Arc<Node>, output: usize, how: How) -> Tensor {
+/// An output in its place in the graph, if it can have one.
+pub(super) fn attach(tensor: Tensor, node: &Arc<Node>, output: usize, how: How) -> Tensor {
     if !tensor.dtype().is_float() {
         return tensor;
     }
@@ -87,7 +88,7 @@ fn attach(tensor: Tensor, node: &Arc<Node>, output: usize, how: How) -> Tensor {
 }
 
 /// A [`Node`] being put together.
-struct Recording {
+pub(super) struct Recording {
     /// The operator that was called.
     op: &'static str,
     sequence: u64,
@@ -103,7 +104,7 @@ struct Recording {
 
 impl Recording {
     /// Takes the node's number before the kernel runs, so that nodes made inside come later.
-    fn new(op: &'static str, name: &'static str, saves: Saves) -> Recording {
+    pub(super) fn new(op: &'static str, name: &'static str, saves: Saves) -> Recording {
         let sequence = take_sequence();
         Recording {
             op,
@@ -119,7 +120,7 @@ impl Recording {
     }
 
     #[inline(never)]
-    fn input(&mut self, given: Given<'_>) {
+    pub(super) fn input(&mut self, given: Given<'_>) {
         if let Some(tensor) = given.tensor() {
             self.look_at(tensor);
         }
@@ -139,7 +140,7 @@ impl Recording {
         }
     }
 
-    fn check(&mut self) -> Result<()> {
+    pub(super) fn check(&mut self) -> Result<()> {
         self.refused.take().map_or(Ok(()), Err)
     }
 
@@ -152,20 +153,25 @@ impl Recording {
         }
     }
 
+    /// Keeps something for the derivative.
+    pub(super) fn keep(&mut self, kept: Kept) {
+        self.saved.push(kept);
+    }
+
     /// Remembers what an output looks like, for operators that have several.
-    fn describe(&mut self, tensor: &Tensor) {
+    pub(super) fn describe(&mut self, tensor: &Tensor) {
         self.outputs.push((Spec::like(tensor), tensor.device()));
     }
 
     #[inline(never)]
     fn output(&mut self, tensor: &Tensor, number: Option<usize>) {
         if self.saves.outputs() {
-            self.saved.push(Kept::Tensor(Saved::output(tensor, number)));
+            self.saved.push(Kept::tensor(Saved::output(tensor, number)));
         }
     }
 
     #[inline(never)]
-    fn finish(self, derivative: Box<Derivative>) -> Arc<Node> {
+    pub(super) fn finish(self, derivative: Box<Derivative>) -> Arc<Node> {
         let function = Function::Derive { saved: Mutex::new(Some(self.saved)), derivative };
         let mut node = Node::numbered(self.sequence, self.name, self.edges, function);
         node.outputs = self.outputs;

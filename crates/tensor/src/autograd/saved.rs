@@ -1,14 +1,17 @@
 //! Tensors kept for a derivative, and proof that they were not changed meanwhile.
 
+use super::checkpoint::{self, Recomputed};
 use super::node::{Edge, Node};
 use super::view::How;
 use crate::op::Given;
-use crate::{Cause, Error, Result, Scalar, Tensor};
+use crate::{Cause, Error, Result, Scalar, Spec, Tensor};
 use std::sync::Arc;
 
 /// What a node keeps of one argument.
 pub(super) enum Kept {
     Tensor(Saved),
+    /// A tensor that is computed again when it is needed.
+    Recomputed(Box<Recomputed>),
     Scalar(Scalar),
     Nothing,
 }
@@ -24,16 +27,22 @@ impl Kept {
     /// Keeps an input.
     pub(super) fn input(given: Given<'_>) -> Kept {
         match given {
-            Given::Tensor(tensor) => Kept::Tensor(Saved::input(tensor)),
+            Given::Tensor(tensor) => Kept::tensor(Saved::input(tensor)),
             Given::Scalar(scalar) => Kept::Scalar(scalar),
             Given::Nothing => Kept::Nothing,
         }
+    }
+
+    /// Keeps a tensor, or what it takes to compute it again.
+    pub(super) fn tensor(saved: Saved) -> Kept {
+        checkpoint::keep(saved)
     }
 
     /// The argument; in its place in the graph, if the pass is `recorded` itself.
     pub(super) fn take(&self, node: &Arc<Node>, recorded: bool) -> Result<Taken> {
         Ok(match self {
             Kept::Tensor(saved) => Taken::Tensor(saved.unpack(node, recorded)?),
+            Kept::Recomputed(recomputed) => Taken::Tensor(recomputed.compute(node)?.unpack(node, recorded)?),
             Kept::Scalar(scalar) => Taken::Scalar(*scalar),
             Kept::Nothing => Taken::Nothing,
         })
@@ -51,7 +60,8 @@ pub(super) struct Saved {
 }
 
 /// Where in the graph the tensor belongs.
-enum Place {
+#[derive(Clone)]
+pub(super) enum Place {
     /// A leaf, or outside: the tensor knows itself.
     Own,
     /// Computed by an earlier call.
@@ -82,6 +92,27 @@ impl Saved {
     pub(super) fn output(tensor: &Tensor, number: Option<usize>) -> Saved {
         let place = number.map_or(Place::Own, Place::Output);
         Saved { elements: tensor.alias(), place, version: tensor.version() }
+    }
+
+    /// A tensor whose elements were computed again.
+    pub(super) fn of_parts(elements: Tensor, place: Place, version: u64) -> Saved {
+        Saved { elements, place, version }
+    }
+
+    /// Whether it is a leaf that collects gradients.
+    pub(super) fn is_leaf(&self) -> bool {
+        matches!(self.place, Place::Own) && self.elements.requires_grad()
+    }
+
+    /// The elements, and the version they were kept at.
+    pub(super) fn elements(&self) -> (Tensor, u64) {
+        (self.elements.alias(), self.version)
+    }
+
+    /// What is left when the elements are let go: where they belong and what they look like.
+    pub(super) fn without_elements(self) -> (Place, Spec) {
+        let spec = Spec::like(&self.elements);
+        (self.place, spec)
     }
 
     /// The tensor; in its place in the graph, if the pass is `recorded` itself.
