@@ -186,14 +186,118 @@ impl Layout {
         Layout::new(shape, strides, self.offset).expect("the same elements can be counted")
     }
 
+    /// The dimensions in another order: dimension `i` of the result is dimension `order[i]`.
+    ///
+    /// # Panics
+    /// If `order` does not name each dimension once.
+    pub fn permute(&self, order: &[usize]) -> Layout {
+        let mut seen = Dims::from_elem(0, self.rank());
+        order.iter().for_each(|&dim| seen[dim] += 1);
+        assert!(seen.iter().all(|&times| times == 1), "permute: {order:?} of {self:?}");
+        let pick = |of: &[usize]| order.iter().map(|&dim| of[dim]).collect();
+        Layout::new(pick(&self.shape), pick(&self.strides), self.offset)
+            .expect("the same elements can be counted")
+    }
+
     /// `size` indices of dimension `dim` from `start` on.
     pub fn narrow(&self, dim: usize, start: usize, size: usize) -> Layout {
         let fits = start.checked_add(size).is_some_and(|end| end <= self.shape[dim]);
         assert!(fits, "narrow: {start} + {size} is beyond {}", self.shape[dim]);
         let mut shape = self.shape.clone();
         shape[dim] = size;
-        let offset = self.offset + start * self.strides[dim];
-        Layout::new(shape, self.strides.clone(), offset).expect("some of the elements can be counted")
+        Layout::new(shape, self.strides.clone(), self.moved(dim, start))
+            .expect("some of the elements can be counted")
+    }
+
+    /// Every `step`th index of dimension `dim`, the first included; `None` if the step is
+    /// beyond counting.
+    pub fn step(&self, dim: usize, step: usize) -> Option<Layout> {
+        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        shape[dim] = self.shape[dim].div_ceil(step);
+        strides[dim] = strides[dim].checked_mul(step)?;
+        Layout::new(shape, strides, self.offset)
+    }
+
+    /// What lies at `index` of dimension `dim`, without that dimension.
+    pub fn select(&self, dim: usize, index: usize) -> Layout {
+        assert!(index < self.shape[dim], "select: {index} is beyond {}", self.shape[dim]);
+        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        shape.remove(dim);
+        strides.remove(dim);
+        Layout::new(shape, strides, self.moved(dim, index)).expect("some of the elements can be counted")
+    }
+
+    /// A new dimension of size 1 before dimension `dim`.
+    pub fn unsqueeze(&self, dim: usize) -> Layout {
+        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        let stride = shape.get(dim).map_or(1, |&size| size.saturating_mul(strides[dim]));
+        shape.insert(dim, 1);
+        strides.insert(dim, stride);
+        Layout::new(shape, strides, self.offset).expect("the same elements can be counted")
+    }
+
+    /// Without those of the dimensions `dims` whose size is 1.
+    pub fn squeeze(&self, dims: &[usize]) -> Layout {
+        let stays = |dim: &usize| self.shape[*dim] != 1 || !dims.contains(dim);
+        let pick = |of: &[usize]| (0..self.rank()).filter(stays).map(|dim| of[dim]).collect();
+        Layout::new(pick(&self.shape), pick(&self.strides), self.offset)
+            .expect("the same elements can be counted")
+    }
+
+    /// The diagonal of dimensions `a` and `b`, as the last dimension; it starts `offset` above
+    /// the main one, or below if negative.
+    pub fn diagonal(&self, a: usize, b: usize, offset: isize) -> Layout {
+        let (down, right) = (offset.min(0).unsigned_abs(), offset.max(0).unsigned_abs());
+        let size = self.shape[a].saturating_sub(down).min(self.shape[b].saturating_sub(right));
+        let rest = |of: &[usize], last: usize| {
+            let others = (0..self.rank()).filter(|&dim| dim != a && dim != b).map(|dim| of[dim]);
+            others.chain([last]).collect()
+        };
+        let shape = rest(&self.shape, size);
+        let strides = rest(&self.strides, self.strides[a].saturating_add(self.strides[b]));
+        let none = size == 0 || self.len == 0;
+        let start = if none { self.offset } else { self.moved(a, down) + right * self.strides[b] };
+        Layout::new(shape, strides, start).expect("some of the elements can be counted")
+    }
+
+    /// Windows of `size` along dimension `dim`, one every `step`; what a window holds becomes
+    /// the last dimension. `None` if the elements are then too many to count.
+    ///
+    /// # Panics
+    /// If a window is larger than the dimension, or the step is 0.
+    pub fn windows(&self, dim: usize, size: usize, step: usize) -> Option<Layout> {
+        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        shape[dim] = (shape[dim] - size) / step + 1;
+        shape.push(size);
+        strides.push(strides[dim]);
+        strides[dim] = strides[dim].checked_mul(step)?;
+        Layout::new(shape, strides, self.offset)
+    }
+
+    /// The elements of `shape` one after the other in the order of `dims`, the first one outermost;
+    /// `None` if there are too many to count.
+    pub fn ordered(shape: &[usize], dims: &[usize]) -> Option<Layout> {
+        let mut strides = Dims::from_elem(1, shape.len());
+        let mut step = 1usize;
+        for &dim in dims.iter().rev() {
+            strides[dim] = step;
+            step = step.checked_mul(shape[dim].max(1))?;
+        }
+        Layout::new(Dims::from_slice(shape), strides, 0)
+    }
+
+    /// The same order of elements without gaps, from the start of a buffer; row-major where
+    /// elements overlap or lie apart.
+    pub fn dense(&self) -> Option<Layout> {
+        if self.contiguous || !self.is_dense() {
+            return Layout::contiguous(&self.shape);
+        }
+        Layout::strided(&self.shape, &self.strides, 0)
+    }
+
+    /// Where index `at` of dimension `dim` starts. Nothing lies there if there are no elements.
+    fn moved(&self, dim: usize, at: usize) -> usize {
+        if self.len == 0 { self.offset } else { self.offset + at * self.strides[dim] }
     }
 
     /// The same elements in the same order under another shape, without moving any;
@@ -308,6 +412,31 @@ mod tests {
         assert_eq!(layout.view(&[1, 24, 1]).unwrap().shape(), [1, 24, 1]);
         assert_eq!(Layout::contiguous(&[]).unwrap().view(&[1, 1]).unwrap().len(), 1);
         assert_eq!(Layout::contiguous(&[0, 3]).unwrap().view(&[3, 0]).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn parts_of_a_layout_start_where_their_first_element_lies() {
+        let layout = Layout::contiguous(&[2, 3, 4]).unwrap();
+        let part = layout.narrow(1, 1, 2);
+        assert_eq!((part.shape(), part.offset()), (&[2, 2, 4][..], 4));
+        let part = layout.narrow(2, 1, 3).step(2, 2).unwrap();
+        assert_eq!((part.shape(), part.strides(), part.offset()), (&[2, 3, 2][..], &[12, 4, 2][..], 1));
+        let part = layout.select(0, 1);
+        assert_eq!((part.shape(), part.strides(), part.offset()), (&[3, 4][..], &[4, 1][..], 12));
+        let part = layout.diagonal(1, 2, 2);
+        assert_eq!((part.shape(), part.strides(), part.offset()), (&[2, 2][..], &[12, 5][..], 2));
+        assert_eq!(layout.diagonal(1, 2, -3).shape(), [2, 0]);
+        let windows = layout.windows(2, 3, 1).unwrap();
+        assert_eq!((windows.shape(), windows.strides()), (&[2, 3, 2, 3][..], &[12, 4, 1, 1][..]));
+    }
+
+    #[test]
+    fn a_dense_layout_keeps_the_order_of_its_elements() {
+        let turned = Layout::contiguous(&[2, 3, 4]).unwrap().permute(&[0, 2, 1]);
+        assert_eq!(turned.dense().unwrap(), turned);
+        assert_eq!(turned.narrow(0, 1, 1).dense().unwrap().strides(), [12, 1, 4]);
+        assert_eq!(turned.narrow(2, 0, 2).dense().unwrap().strides(), [8, 2, 1]);
+        assert_eq!(Layout::ordered(&[2, 3, 4, 5], &[0, 2, 3, 1]).unwrap().strides(), [60, 1, 15, 3]);
     }
 
     #[test]

@@ -15,12 +15,14 @@
 //! | [`order`] | sorting, and elements by their rank |
 //! | [`scan`] | running sums and products |
 //! | [`softmax`], [`loss`] | softmax and its logarithm, negative log likelihood, with gradients |
+//! | [`arrange`] | elements moved to other places: flips, triangles, padding |
 //! | [`index`] | elements picked, changed and found by number; embeddings |
 //! | [`optimizer`] | whole optimizer steps in one pass |
 //! | [`random`] | a counter-based generator and its distributions |
 
 #![deny(unsafe_code)]
 
+pub mod arrange;
 mod buffer;
 mod dtype;
 pub mod elementwise;

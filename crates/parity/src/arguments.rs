@@ -55,6 +55,27 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// An int that must not be negative: a negative one is refused, as its type would here.
+    pub fn size(&self, position: usize, name: &'static str) -> Result<usize> {
+        usize::try_from(self.get::<i64>(position, name)?).map_err(|_| {
+            Error::new(Cause::Argument, "", format_args!("argument {name:?} must not be negative"))
+        })
+    }
+
+    /// A list, where one element does not stand for a list.
+    pub fn list<T: FromValue>(&self, position: usize, name: &'static str) -> Result<Vec<T>> {
+        let list: Vec<T> = self.get(position, name)?;
+        if self.is_list(position, name) {
+            return Ok(list);
+        }
+        Err(Error::new(Cause::Argument, "", format_args!("argument {name:?} is no list")))
+    }
+
+    /// Whether the argument is a list.
+    pub fn is_list(&self, position: usize, name: &'static str) -> bool {
+        matches!(self.value(position, name), Some(Value::List(_)))
+    }
+
     /// Whether the argument was given at all, be it `None`.
     pub fn has(&self, position: usize, name: &'static str) -> bool {
         self.passed.args.len() > position || self.passed.kwargs.iter().any(|(given, _)| given == name)

@@ -22,6 +22,7 @@ pub mod ops;
 mod overload;
 mod promote;
 mod random;
+mod sizes;
 mod storage;
 mod tensor;
 
@@ -34,5 +35,6 @@ pub use cresset_kernels::{DType, Element, Layout, Scalar, bf16, f16};
 pub use error::{Cause, Error, Result};
 pub use op::{Forward, Inputs, Kernel, Op, Operand, Output, Spec};
 pub use random::manual_seed;
+pub use sizes::{Size, Sizes};
 pub use storage::{DeviceMemory, Memory, Storage, host_bytes_allocated};
 pub use tensor::Tensor;

@@ -1,0 +1,192 @@
+//! Dimensions in another order.
+
+use super::{check_dims, sizes};
+use crate::{Backward, Cause, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::Dims;
+
+/// Two dimensions exchanged.
+#[derive(Clone, Debug)]
+pub struct Transpose {
+    /// One dimension.
+    pub a: usize,
+    /// The other.
+    pub b: usize,
+}
+
+impl Op for Transpose {
+    const NAME: &'static str = "aten::transpose";
+    const BACKWARD: &'static str = "TransposeBackward0";
+    const VIEW: bool = true;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; self.clone().call([ctx.grad()])?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Int(self.a as i64));
+        visit(Argument::Int(self.b as i64));
+    }
+}
+
+impl Forward for Transpose {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        if x.dim() == 0 {
+            return x.as_layout(x.layout().clone());
+        }
+        check_dims(Self::NAME, &[self.a], x)?;
+        check_dims(Self::NAME, &[self.b], x)?;
+        x.as_layout(x.layout().transpose(self.a, self.b))
+    }
+}
+
+/// A matrix transposed.
+#[derive(Clone, Debug)]
+pub struct T;
+
+impl Op for T {
+    const NAME: &'static str = "aten::t";
+    const BACKWARD: &'static str = "TBackward0";
+    const VIEW: bool = true;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().t()?)
+    }
+}
+
+impl Forward for T {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        match x.dim() {
+            0 | 1 => Transpose { a: 0, b: 0 }.call([x]),
+            2 => Transpose { a: 0, b: 1 }.call([x]),
+            rank => {
+                let text = format_args!("expects at most 2 dimensions, not {rank}; use transpose()");
+                Err(Error::new(Cause::Shape, Self::NAME, text))
+            }
+        }
+    }
+}
+
+/// All dimensions in another order.
+#[derive(Clone, Debug)]
+pub struct Permute {
+    /// Where each dimension of the result comes from.
+    pub dims: Dims,
+}
+
+impl Op for Permute {
+    const NAME: &'static str = "aten::permute";
+    const BACKWARD: &'static str = "PermuteBackward0";
+    const VIEW: bool = true;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let mut dims = self.dims.clone();
+        self.dims.iter().enumerate().for_each(|(to, &from)| dims[from] = to);
+        grads!(ctx; Permute { dims }.call([ctx.grad()])?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Ints(&sizes(&self.dims)));
+    }
+}
+
+impl Forward for Permute {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        if self.dims.len() != x.dim() {
+            let text = format_args!("shape {:?} has not {} dimensions", x.shape(), self.dims.len());
+            return Err(Error::new(Cause::Shape, Self::NAME, text));
+        }
+        check_dims(Self::NAME, &self.dims, x)?;
+        x.as_layout(x.layout().permute(&self.dims))
+    }
+}
+
+impl Tensor {
+    /// Dimensions `a` and `b` exchanged; negative ones count from the back.
+    pub fn transpose(&self, a: isize, b: isize) -> Result<Tensor> {
+        let (a, b) = (self.dim_index(Transpose::NAME, a)?, self.dim_index(Transpose::NAME, b)?);
+        Transpose { a, b }.call([self])
+    }
+
+    /// Makes this handle what [`transpose`](Tensor::transpose) gives.
+    pub fn transpose_(&mut self, a: isize, b: isize) -> Result<()> {
+        self.become_view("aten::transpose_", |x| x.transpose(a, b))
+    }
+
+    /// [`transpose`](Tensor::transpose) under the name that NumPy has for it.
+    pub fn swapaxes(&self, a: isize, b: isize) -> Result<Tensor> {
+        let _span = composite("aten::swapaxes", [self], |_| {});
+        self.transpose(a, b)
+    }
+
+    /// A matrix transposed.
+    pub fn t(&self) -> Result<Tensor> {
+        T.call([self])
+    }
+
+    /// Makes this handle what [`t`](Tensor::t) gives.
+    pub fn t_(&mut self) -> Result<()> {
+        self.become_view("aten::t_", Tensor::t)
+    }
+
+    /// The last two dimensions exchanged: torch's `mT`.
+    pub fn mt(&self) -> Result<Tensor> {
+        const NAME: &str = "aten::mT";
+        let _span = composite(NAME, [self], |_| {});
+        if self.dim() < 2 {
+            let text = format_args!("expects matrices, not shape {:?}", self.shape());
+            return Err(Error::new(Cause::Shape, NAME, text));
+        }
+        self.transpose(-2, -1)
+    }
+
+    /// All dimensions in the opposite order: torch's `T`.
+    pub fn numpy_t(&self) -> Result<Tensor> {
+        let _span = composite("aten::numpy_T", [self], |_| {});
+        Permute { dims: (0..self.dim()).rev().collect() }.call([self])
+    }
+
+    /// The dimensions in the order of `dims`; negative ones count from the back.
+    pub fn permute(&self, dims: &[isize]) -> Result<Tensor> {
+        let dims = dims.iter().map(|&dim| self.dim_index(Permute::NAME, dim));
+        Permute { dims: dims.collect::<Result<_>>()? }.call([self])
+    }
+
+    /// Moves each dimension of `source` to the place in `destination`; the others keep their order.
+    pub fn movedim(&self, source: &[isize], destination: &[isize]) -> Result<Tensor> {
+        const NAME: &str = "aten::movedim";
+        let _span = composite(NAME, [self], |_| {});
+        if source.len() != destination.len() {
+            let text = format_args!("{source:?} are not as many dimensions as {destination:?}");
+            return Err(Error::new(Cause::Argument, NAME, text));
+        }
+        let indices =
+            |dims: &[isize]| dims.iter().map(|&dim| self.dim_index(NAME, dim)).collect::<Result<Dims>>();
+        let (source, destination) = (indices(source)?, indices(destination)?);
+        check_dims(NAME, &source, self)?;
+        check_dims(NAME, &destination, self)?;
+        if self.dim() == 0 {
+            return self.as_layout(self.layout().clone());
+        }
+        let mut others = (0..self.dim()).filter(|dim| !source.contains(dim));
+        let dims = (0..self.dim()).map(|to| match destination.iter().position(|&dim| dim == to) {
+            Some(at) => source[at],
+            None => others.next().expect("as many dimensions are left as places"),
+        });
+        Permute { dims: dims.collect() }.call([self])
+    }
+
+    /// [`movedim`](Tensor::movedim) under the name that NumPy has for it.
+    pub fn moveaxis(&self, source: &[isize], destination: &[isize]) -> Result<Tensor> {
+        let _span = composite("aten::moveaxis", [self], |_| {});
+        self.movedim(source, destination)
+    }
+}

@@ -1,0 +1,115 @@
+//! The view that all others are in the end, so that none needs a kernel on any device.
+
+use super::sizes;
+use crate::{
+    Backward, Cause, Device, Error, Forward, Grads, Key, Layout, Op, Result, Tensor, composite, grads,
+};
+use cresset_dispatch::KeySet;
+use cresset_dispatch::observe::Argument;
+
+/// The elements that a layout picks from the storage.
+#[derive(Clone, Debug)]
+pub struct AsStrided {
+    /// The layout of the view.
+    pub layout: Layout,
+    /// The layout of the tensor that the view is made of.
+    pub from: Layout,
+}
+
+impl Op for AsStrided {
+    const NAME: &'static str = "aten::as_strided";
+    const BACKWARD: &'static str = "AsStridedBackward0";
+    const VIEW: bool = true;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    /// Puts each gradient where its element lies in the storage, then looks at the storage
+    /// as the input did.
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let grad = ctx.grad();
+        let end = self.layout.end().max(self.from.end());
+        let zeros = Tensor::zeros([end], (grad.dtype(), grad.device()))?;
+        let (seen, held) = (places(&self.layout, grad.device())?, places(&self.from, grad.device())?);
+        let mut storage = zeros.index_add(0, &seen, &grad.reshape([grad.numel()])?)?;
+        if self.from.may_overlap() {
+            // Elements that the input held several times share what came back to them.
+            let ones = Tensor::ones([held.numel()], (grad.dtype(), grad.device()))?;
+            storage = storage.div(&zeros.index_add(0, &held, &ones)?)?;
+        }
+        grads!(ctx; storage.index_select(0, &held)?.reshape(self.from.shape())?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Ints(&sizes(self.layout.shape())));
+        visit(Argument::Ints(&sizes(self.layout.strides())));
+        visit(match self.layout.offset() {
+            0 => Argument::None,
+            offset => Argument::Int(offset as i64),
+        });
+    }
+}
+
+impl Forward for AsStrided {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let held = x.storage().len() / x.dtype().size();
+        if self.layout.end() > held {
+            let text = format_args!("{:?} reaches beyond a storage of {held} elements", self.layout);
+            return Err(Error::new(Cause::Index, Self::NAME, text));
+        }
+        Ok(x.with_layout(self.layout.clone()))
+    }
+}
+
+/// Where each element of a layout lies, in row-major order.
+fn places(layout: &Layout, device: Device) -> Result<Tensor> {
+    let mut places = vec![layout.offset() as i64];
+    for (&size, &stride) in layout.shape().iter().zip(layout.strides()) {
+        places = places.iter().flat_map(|at| (0..size).map(move |i| at + (i * stride) as i64)).collect();
+    }
+    Tensor::from_slice(&places, [places.len()])?.to(device)
+}
+
+impl Tensor {
+    pub(super) fn as_layout(&self, layout: Layout) -> Result<Tensor> {
+        AsStrided { layout, from: self.layout().clone() }.call([self])
+    }
+
+    /// The elements that `shape`, `strides` and `offset`, counted in elements, pick from the
+    /// storage.
+    pub fn as_strided(&self, shape: &[usize], strides: &[usize], offset: usize) -> Result<Tensor> {
+        let layout = Layout::strided(shape, strides, offset).ok_or_else(|| {
+            let text =
+                format_args!("shape {shape:?} with strides {strides:?} and offset {offset} makes no layout");
+            Error::new(Cause::Argument, AsStrided::NAME, text)
+        })?;
+        self.as_layout(layout)
+    }
+
+    /// Makes this handle what [`as_strided`](Tensor::as_strided) gives.
+    pub fn as_strided_(&mut self, shape: &[usize], strides: &[usize], offset: usize) -> Result<()> {
+        self.become_view("aten::as_strided_", |x| x.as_strided(shape, strides, offset))
+    }
+
+    /// Makes this handle a view of what it was. Other handles stay as they are, but all of them
+    /// count a change.
+    pub(super) fn become_view(
+        &mut self,
+        op: &'static str,
+        view: impl FnOnce(&Tensor) -> Result<Tensor>,
+    ) -> Result<()> {
+        let _span = composite(op, [&*self], |_| {});
+        check_not_leaf(op, self)?;
+        *self = view(self)?;
+        self.storage().changed(op);
+        Ok(())
+    }
+}
+
+fn check_not_leaf(op: &'static str, x: &Tensor) -> Result<()> {
+    if !(x.requires_grad() && x.is_leaf()) || !KeySet::AUTOGRAD.here().contains(Key::AUTOGRAD) {
+        return Ok(());
+    }
+    let text = "a leaf that requires grad cannot be changed in place; do it under no_grad()";
+    Err(Error::new(Cause::Graph, op, text))
+}

@@ -1,0 +1,117 @@
+//! Triangles of matrices.
+
+use crate::op::{InPlace, kernel_table};
+use crate::{Backward, Cause, DType, Device, Error, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::arrange;
+
+macro_rules! triangles {
+    ($($(#[$doc:meta])* $op:ident, $method:ident, $method_:ident: $name:literal, $in_place:literal, $backward:literal, $kernel:path;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $op {
+            /// How far the diagonal that bounds it lies above the main one.
+            pub diagonal: isize,
+        }
+
+        impl Op for $op {
+            const NAME: &'static str = $name;
+            const BACKWARD: &'static str = $backward;
+            type Inputs<'a> = [&'a Tensor; 1];
+            type Output = Tensor;
+
+            fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+                grads!(ctx; ctx.grad().$method(self.diagonal)?)
+            }
+
+            fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+                visit(Argument::Tensor(x.argument()));
+                visit(Argument::Int(self.diagonal as i64));
+            }
+        }
+
+        impl Kernel for $op {
+            kernel_table!($op);
+
+            fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+                if x.dim() >= 2 {
+                    return Ok(Spec::like(x));
+                }
+                let text = format_args!("expects two dimensions or more, not shape {:?}", x.shape());
+                Err(Error::new(Cause::Shape, Self::NAME, text))
+            }
+
+            fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+                cpu::map(x, x.dtype(), out, |x, out| $kernel(x, self.diagonal, out))
+            }
+        }
+
+        impl InPlace for $op {
+            const IN_PLACE: &'static str = $in_place;
+            kernel_table!(in place $op);
+        }
+
+        impl Tensor {
+            $(#[$doc])*
+            ///
+            /// The bounding diagonal lies `diagonal` above the main one.
+            pub fn $method(&self, diagonal: isize) -> Result<Tensor> {
+                $op { diagonal }.call([self])
+            }
+
+            #[doc = concat!("As [`", stringify!($method), "`](Tensor::", stringify!($method), "), in place.")]
+            pub fn $method_(&self, diagonal: isize) -> Result<()> {
+                $op { diagonal }.call_in_place([self])
+            }
+        }
+    )*};
+}
+
+triangles! {
+    /// The last two dimensions with zeros above a diagonal.
+    Tril, tril, tril_: "aten::tril", "aten::tril_", "TrilBackward0", arrange::lower;
+    /// The last two dimensions with zeros below a diagonal.
+    Triu, triu, triu_: "aten::triu", "aten::triu_", "TriuBackward0", arrange::upper;
+}
+
+impl Tensor {
+    /// Rows and columns of the elements on and below a diagonal of a matrix, as `dtype`.
+    pub fn tril_indices(rows: usize, columns: usize, offset: isize, dtype: DType) -> Result<Tensor> {
+        let end = |row: usize| offset.saturating_add_unsigned(row).saturating_add(1);
+        triangle_indices("aten::tril_indices", rows, dtype, |row| {
+            0..usize::try_from(end(row)).unwrap_or(0).min(columns)
+        })
+    }
+
+    /// Rows and columns of the elements on and above a diagonal of a matrix, as `dtype`.
+    pub fn triu_indices(rows: usize, columns: usize, offset: isize, dtype: DType) -> Result<Tensor> {
+        let start = |row: usize| usize::try_from(offset.saturating_add_unsigned(row)).unwrap_or(0);
+        triangle_indices("aten::triu_indices", rows, dtype, |row| start(row).min(columns)..columns)
+    }
+}
+
+fn triangle_indices(
+    op: &'static str,
+    rows: usize,
+    dtype: DType,
+    columns: impl Fn(usize) -> std::ops::Range<usize>,
+) -> Result<Tensor> {
+    if !matches!(dtype, DType::I64 | DType::I32) {
+        let text = format_args!("indices are i64 or i32, not {dtype}");
+        return Err(Error::new(Cause::DType, op, text));
+    }
+    let count = (0..rows).try_fold(0usize, |count, row| count.checked_add(columns(row).len()));
+    let count = count.ok_or_else(|| Error::new(Cause::Memory, op, "more elements than can be counted"))?;
+    let out = Tensor::uninit(&[2, count], DType::I64, Device::CPU).map_err(|error| error.in_op(op))?;
+    {
+        let mut writing = out.write();
+        let mut elements = out.elements_mut(&mut writing);
+        let elements = elements.slice::<i64>().expect("a fresh tensor is contiguous");
+        let (first, second) = elements.split_at_mut(count);
+        let places = (0..rows).flat_map(|row| columns(row).map(move |column| (row, column)));
+        for ((first, second), (row, column)) in first.iter_mut().zip(second).zip(places) {
+            (*first, *second) = (row as i64, column as i64);
+        }
+    }
+    out.to_dtype(dtype)
+}

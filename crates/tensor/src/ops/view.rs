@@ -1,0 +1,159 @@
+//! Other shapes for the same elements in the same order.
+
+use super::sizes;
+use crate::sizes::{Sizes, resolve};
+use crate::{Backward, Cause, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::Dims;
+
+macro_rules! reshaping {
+    ($($(#[$doc:meta])* $op:ident: $name:literal, $backward:literal, is_view: $is_view:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $op {
+            /// The new shape.
+            pub shape: Dims,
+        }
+
+        impl Op for $op {
+            const NAME: &'static str = $name;
+            const BACKWARD: &'static str = $backward;
+            const VIEW: bool = $is_view;
+            type Inputs<'a> = [&'a Tensor; 1];
+            type Output = Tensor;
+
+            fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+                grads!(ctx; ctx.grad().reshape(ctx.shape(0))?)
+            }
+
+            fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+                visit(Argument::Tensor(x.argument()));
+                visit(Argument::Ints(&sizes(&self.shape)));
+            }
+        }
+
+        impl Forward for $op {
+            fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+                reshaped(Self::NAME, x, &self.shape, $is_view)
+            }
+        }
+    )*};
+}
+
+reshaping! {
+    /// Another shape for the same elements in the same order.
+    View: "aten::view", "ViewBackward0", is_view: true;
+    /// A [`View`] of elements that do not lie one after the other.
+    ReshapeAlias: "aten::_reshape_alias", "ReshapeAliasBackward0", is_view: true;
+    /// A [`View`] of memory that nobody else holds, and therefore none to the outside.
+    UnsafeView: "aten::_unsafe_view", "UnsafeViewBackward0", is_view: false;
+}
+
+fn reshaped(op: &'static str, x: &Tensor, shape: &[usize], is_view: bool) -> Result<Tensor> {
+    let layout = x.layout().view(shape).ok_or_else(|| {
+        let text = match shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size)) {
+            Some(count) if count == x.numel() => "cannot be seen as",
+            _ => "has another number of elements than",
+        };
+        let hint = if x.is_contiguous() { "" } else { "; use reshape(), which copies where it must" };
+        let text = format_args!("a tensor of shape {:?} {text} {shape:?}{hint}", x.shape());
+        Error::new(Cause::Shape, op, text)
+    })?;
+    if is_view {
+        return Ok(x.with_layout(layout));
+    }
+    Ok(Tensor::from_parts(x.storage().clone(), layout, x.dtype()))
+}
+
+impl Tensor {
+    /// The same elements under another shape, without copying. A size of -1 is what is left.
+    ///
+    /// # Errors
+    /// If the number of elements differs, or strides cannot express it.
+    pub fn view(&self, shape: impl Sizes) -> Result<Tensor> {
+        View { shape: resolve(View::NAME, &shape.written(), self.numel())? }.call([self])
+    }
+
+    /// The same elements under the shape of `other`, without copying.
+    pub fn view_as(&self, other: &Tensor) -> Result<Tensor> {
+        let _span = composite("aten::view_as", [self, other], |_| {});
+        self.view(other.shape())
+    }
+
+    /// The same elements under another shape; copied only where a view cannot express it.
+    /// A size of -1 is what is left.
+    pub fn reshape(&self, shape: impl Sizes) -> Result<Tensor> {
+        let written = shape.written();
+        let _span = composite("aten::reshape", [self], |visit| visit(Argument::Ints(&written)));
+        self.reshape_quietly(resolve("aten::reshape", &written, self.numel())?)
+    }
+
+    /// The same elements under the shape of `other`; copied only where a view cannot express it.
+    pub fn reshape_as(&self, other: &Tensor) -> Result<Tensor> {
+        let _span = composite("aten::reshape_as", [self, other], |_| {});
+        self.reshape(other.shape())
+    }
+
+    /// Reshapes without a span of its own.
+    fn reshape_quietly(&self, shape: Dims) -> Result<Tensor> {
+        if self.is_contiguous() {
+            View { shape }.call([self])
+        } else if self.layout().view(&shape).is_some() {
+            ReshapeAlias { shape }.call([self])
+        } else {
+            UnsafeView { shape }.call([&self.copy()?])
+        }
+    }
+
+    /// Dimensions `start` to `end`, both included, as one; negative ones count from the back.
+    pub fn flatten(&self, start: isize, end: isize) -> Result<Tensor> {
+        const NAME: &str = "aten::flatten";
+        let _span = composite(NAME, [self], |visit| {
+            visit(Argument::Int(start as i64));
+            visit(Argument::Int(end as i64));
+        });
+        let (start, end) = (self.dim_index(NAME, start)?, self.dim_index(NAME, end)?);
+        if start > end {
+            let text = format_args!("dimension {start} comes after {end}; name the first one first");
+            return Err(Error::new(Cause::Argument, NAME, text));
+        }
+        if self.dim() == 0 {
+            return self.reshape_quietly(Dims::from_slice(&[1]));
+        }
+        if start == end {
+            return Ok(self.clone());
+        }
+        let (before, rest) = self.shape().split_at(start);
+        let (flat, after) = rest.split_at(end - start + 1);
+        let count = flat.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
+        let Some(count) = count else {
+            let text = format_args!("sizes {flat:?} multiply to more than can be counted");
+            return Err(Error::new(Cause::Shape, NAME, text));
+        };
+        self.reshape_quietly(before.iter().copied().chain([count]).chain(after.iter().copied()).collect())
+    }
+
+    /// All elements in one dimension; copied only where a view cannot express it.
+    pub fn ravel(&self) -> Result<Tensor> {
+        let _span = composite("aten::ravel", [self], |_| {});
+        self.contiguous()?.view(-1)
+    }
+
+    /// Dimension `dim` as several; a size of -1 is what is left.
+    pub fn unflatten(&self, dim: isize, sizes: impl Sizes) -> Result<Tensor> {
+        const NAME: &str = "aten::unflatten";
+        let written = sizes.written();
+        let _span = composite(NAME, [self], |visit| {
+            visit(Argument::Int(dim as i64));
+            visit(Argument::Ints(&written));
+        });
+        let dim = self.dim_index(NAME, dim)?;
+        if self.dim() == 0 || written.is_empty() {
+            let text = format_args!("shape {:?} cannot be unflattened to {written:?}", self.shape());
+            return Err(Error::new(Cause::Shape, NAME, text));
+        }
+        let inner = resolve(NAME, &written, self.shape()[dim])?;
+        let (before, after) = (&self.shape()[..dim], &self.shape()[dim + 1..]);
+        self.view(before.iter().chain(&inner).chain(after).copied().collect::<Dims>())
+    }
+}
