@@ -309,16 +309,16 @@ impl Tensor {
         padded_shape(NAME, self.shape(), padding)?;
         let mut x = self.clone();
         for (dim, [before, after]) in padded(self.dim(), padding) {
-            let size = self.shape()[dim] as isize;
+            let (along, size) = (dim as isize, self.shape()[dim] as isize);
+            let middle = x.slice(along, -before.min(0)..size + after.min(0), 1)?;
+            let size = middle.shape()[dim] as isize;
             if before > size || after > size {
                 return refused(format_args!(
                     "{before} and {after} wrap around a size of {size} more than once"
                 ));
             }
-            let along = dim as isize;
-            let middle = x.slice(along, -before.min(0)..size + after.min(0), 1)?;
-            let (start, end) =
-                (x.slice(along, size - before.max(0)..size, 1)?, x.slice(along, 0..after.max(0), 1)?);
+            let start = middle.slice(along, size - before.max(0).., 1)?;
+            let end = middle.slice(along, 0..after.max(0), 1)?;
             x = Tensor::cat(&[&start, &middle, &end], along)?;
         }
         Ok(x)
