@@ -60,7 +60,7 @@ pub use cresset_optim as optim;
 pub use cresset_profiler as profiler;
 pub use cresset_tensor as tensor;
 
-pub use cresset_tensor::{DType, Device, Error, Result, Scalar, Tensor, manual_seed, no_grad};
+pub use cresset_tensor::{DType, Device, Error, Result, Scalar, Tensor, manual_seed, no_grad, tensor};
 pub use device::{device, load_npu};
 
 /// What most programs need.
@@ -69,4 +69,5 @@ pub mod prelude {
     pub use crate::optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions};
     pub use crate::profiler::{Profiler, Schedule, record_function};
     pub use crate::{DType, Device, Tensor, device, manual_seed, no_grad};
+    pub use cresset_tensor::tensor;
 }

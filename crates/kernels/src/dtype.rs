@@ -107,6 +107,20 @@ pub trait Element:
     fn from_scalar(scalar: Scalar) -> Self;
 }
 
+/// A float cut towards zero; the smallest integer where none fits, as torch's hosts have it.
+#[inline]
+fn cut_long(value: f64) -> i64 {
+    let fits = value >= i64::MIN as f64 && value < -(i64::MIN as f64);
+    if fits { value as i64 } else { i64::MIN }
+}
+
+/// As [`cut_long`], for integers of at most 32 bits; shorter ones keep the lowest of these.
+#[inline]
+fn cut(value: f64) -> i32 {
+    let fits = value > f64::from(i32::MIN) - 1.0 && value < f64::from(i32::MAX) + 1.0;
+    if fits { value as i32 } else { i32::MIN }
+}
+
 /// Elements with arithmetic. Integers wrap around.
 pub trait Number: Element {
     /// `0`
@@ -152,7 +166,8 @@ macro_rules! integers {
             #[inline]
             fn from_scalar(scalar: Scalar) -> Self {
                 match scalar {
-                    Scalar::Float(value) => value as i64 as $ty,
+                    Scalar::Float(value) if size_of::<$ty>() == 8 => cut_long(value) as $ty,
+                    Scalar::Float(value) => cut(value) as $ty,
                     Scalar::Int(value) => value as $ty,
                     Scalar::Bool(value) => value as $ty,
                 }

@@ -71,6 +71,18 @@ impl<'a> Arguments<'a> {
         Err(Error::new(Cause::Argument, "", format_args!("argument {name:?} is no list")))
     }
 
+    /// Whether the argument at `position` can be had as a `T`.
+    pub fn is<T: FromValue>(&self, position: usize) -> bool {
+        self.passed.args.get(position).is_some_and(|value| T::from_value(value, self.tensors).is_some())
+    }
+
+    /// The tensor that is to receive the result, and all the others.
+    pub(crate) fn out(&self) -> Option<(Tensor, Vec<Tensor>)> {
+        let Value::Tensor(Described { number, .. }) = self.value(KEYWORD, "out")? else { return None };
+        let others = self.tensors.iter().filter(|(input, _)| *input != number);
+        Some((self.tensors.get(number)?.clone(), others.map(|(_, tensor)| tensor.clone()).collect()))
+    }
+
     /// Whether the argument is a list.
     pub fn is_list(&self, position: usize, name: &'static str) -> bool {
         matches!(self.value(position, name), Some(Value::List(_)))

@@ -2,27 +2,34 @@
 
 use crate::composite::composite;
 use crate::ops::{Detach, ToCopy};
-use crate::{Cause, DType, Device, Element, Error, Op, Result, Scalar, Tensor};
+use crate::{Cause, DType, Element, Error, Op, Options, Result, Scalar, Tensor, To};
 use cresset_kernels::with_dtype;
 use ndarray::{ArrayD, ArrayViewD};
 
 impl Tensor {
-    /// This tensor on `device`; itself if it is there already.
-    pub fn to(&self, device: Device) -> Result<Tensor> {
-        self.to_options(self.dtype(), device)
+    /// This tensor with another element type, on another device or in another order of memory;
+    /// itself if nothing of that differs.
+    ///
+    /// ```
+    /// # use cresset_tensor::{DType, Device, Result, Tensor};
+    /// let x = Tensor::new([1.5f32])?.to(DType::F64)?.to(Device::CPU)?;
+    /// let same = Tensor::new([1i64])?.to(&x)?;
+    /// # Ok::<(), cresset_tensor::Error>(())
+    /// ```
+    pub fn to(&self, to: impl Into<To>) -> Result<Tensor> {
+        let to = to.into();
+        let _span = composite("aten::to", [self], |_| {});
+        let Options { dtype, device } = to.options(self);
+        let same = (dtype, device) == (self.dtype(), self.device());
+        if same && !to.copy && to.memory_format.suits(self.layout()) {
+            return Ok(self.clone());
+        }
+        ToCopy { dtype, device, memory_format: to.memory_format }.call([self])
     }
 
     /// This tensor with elements of `dtype`; itself if they are already.
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
-        self.to_options(dtype, self.device())
-    }
-
-    fn to_options(&self, dtype: DType, device: Device) -> Result<Tensor> {
-        let _span = composite("aten::to", [self], |_| {});
-        if (dtype, device) == (self.dtype(), self.device()) {
-            return Ok(self.clone());
-        }
-        ToCopy { dtype, device, from: self.device() }.call([self])
+        self.to(dtype)
     }
 
     /// The same elements outside the graph. Changes in place are seen by both.
@@ -109,6 +116,27 @@ impl Tensor {
         let _quiet = crate::no_grad();
         self.contiguous()?.download()
     }
+}
+
+macro_rules! casts {
+    ($($method:ident, $dtype:ident;)*) => {$(
+        impl Tensor {
+            #[doc = concat!("This tensor with elements of `", stringify!($dtype), "`; itself if they are already.")]
+            pub fn $method(&self) -> Result<Tensor> {
+                self.to(DType::$dtype)
+            }
+        }
+    )*};
+}
+
+casts! {
+    bool, Bool;
+    int, I32;
+    long, I64;
+    half, F16;
+    bfloat16, BF16;
+    float, F32;
+    double, F64;
 }
 
 impl<T: Element> TryFrom<ArrayViewD<'_, T>> for Tensor {

@@ -2,56 +2,25 @@
 
 use crate::composite::composite;
 use crate::op::Output;
-use crate::{Cause, DType, Device, Element, Error, Result, Scalar, Spec, Tensor, backend};
+use crate::ops::scalar_argument;
+use crate::{Cause, DType, Device, Element, Error, Options, Result, Scalar, Spec, Storage, Tensor, backend};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, Layout, View, elementwise};
-
-/// The element type and the device of a new tensor; `f32` on the host unless said otherwise.
-///
-/// Made from a [`DType`], a [`Device`], both, or `()`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// The type of the elements.
-    pub dtype: DType,
-    /// Where the elements are.
-    pub device: Device,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { dtype: DType::F32, device: Device::CPU }
-    }
-}
-
-impl From<()> for Options {
-    fn from((): ()) -> Options {
-        Options::default()
-    }
-}
-
-impl From<DType> for Options {
-    fn from(dtype: DType) -> Options {
-        Options { dtype, ..Options::default() }
-    }
-}
-
-impl From<Device> for Options {
-    fn from(device: Device) -> Options {
-        Options { device, ..Options::default() }
-    }
-}
-
-impl From<(DType, Device)> for Options {
-    fn from((dtype, device): (DType, Device)) -> Options {
-        Options { dtype, device }
-    }
-}
 
 impl Tensor {
     /// New memory, contents undefined, without a trace.
     #[inline]
     pub(crate) fn uninit(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
         Tensor::allocate(Spec::new(shape, dtype), device)
+    }
+
+    /// New memory whose elements lie as `layout` says, contents undefined, without a trace.
+    pub(crate) fn uninit_as(layout: Layout, dtype: DType, device: Device) -> Result<Tensor> {
+        let Some(bytes) = layout.end().checked_mul(dtype.size()) else {
+            let text = format_args!("{layout:?} of {dtype} has more bytes than can be addressed");
+            return Err(Error::new(Cause::Memory, "", text));
+        };
+        Ok(Tensor::from_parts(Storage::new(device, bytes)?, layout, dtype))
     }
 
     /// New memory, contents undefined.
@@ -86,32 +55,20 @@ impl Tensor {
         options: impl Into<Options>,
     ) -> Result<Tensor> {
         let (shape, value) = (shape.as_ref(), value.into());
-        let _span = sized("aten::full", shape, &[crate::ops::scalar_argument(value)]);
+        let _span = sized("aten::full", shape, &[scalar_argument(value)]);
         let out = Tensor::empty(shape, options)?;
         out.fill_(value)?;
         Ok(out)
     }
 
-    /// Zeros with the shape, element type and device of this tensor.
-    pub fn zeros_like(&self) -> Result<Tensor> {
-        let _span = composite("aten::zeros_like", [self], |_| {});
-        let out = self.empty_like()?;
-        out.zero_()?;
+    /// A number by itself: no dimensions.
+    pub fn scalar_tensor(value: impl Into<Scalar>, options: impl Into<Options>) -> Result<Tensor> {
+        let value = value.into();
+        let none: [&Tensor; 0] = [];
+        let _span = composite("aten::scalar_tensor", none, |visit| visit(scalar_argument(value)));
+        let out = Tensor::empty([], options)?;
+        out.fill_(value)?;
         Ok(out)
-    }
-
-    /// Ones with the shape, element type and device of this tensor.
-    pub fn ones_like(&self) -> Result<Tensor> {
-        let _span = composite("aten::ones_like", [self], |_| {});
-        let out = self.empty_like()?;
-        out.fill_(1)?;
-        Ok(out)
-    }
-
-    /// New memory with the shape, element type and device of this tensor, contents undefined.
-    pub fn empty_like(&self) -> Result<Tensor> {
-        let _span = composite("aten::empty_like", [self], |_| {});
-        Tensor::uninit(self.shape(), self.dtype(), self.device())
     }
 
     /// A host tensor of `shape` that holds `elements` in row-major order.
@@ -127,41 +84,6 @@ impl Tensor {
         };
         let out = Tensor::uninit(shape, T::DTYPE, Device::CPU)?;
         elementwise::copy(View::of(elements, &layout), out.elements_mut(&mut out.write()));
-        Ok(out)
-    }
-
-    /// A host tensor from a literal: a number, or arrays, slices and vectors of them.
-    ///
-    /// ```
-    /// # use cresset_tensor::{Result, Tensor};
-    /// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
-    /// assert_eq!(x.shape(), [2, 2]);
-    /// # Ok::<(), cresset_tensor::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If vectors of different lengths stand side by side.
-    pub fn new<N: Nested>(literal: N) -> Result<Tensor> {
-        let mut shape = Dims::new();
-        literal.shape(&mut shape);
-        let mut elements = Vec::with_capacity(shape.iter().product());
-        if !literal.collect(&shape, &mut elements) {
-            let text =
-                format_args!("rows of different lengths, the first ones make up shape {:?}", &shape[..]);
-            return Err(Error::new(Cause::Shape, "new", text));
-        }
-        Tensor::from_slice(&elements, shape)
-    }
-
-    /// `0, 1, … end - 1` as `i64`.
-    pub fn arange(end: usize) -> Result<Tensor> {
-        let out = Tensor::uninit(&[end], DType::I64, Device::CPU)?;
-        {
-            let mut writing = out.write();
-            let mut elements = out.elements_mut(&mut writing);
-            let elements = elements.slice::<i64>().expect("a fresh tensor is contiguous");
-            elements.iter_mut().zip(0..).for_each(|(element, number)| *element = number);
-        }
         Ok(out)
     }
 
@@ -204,71 +126,4 @@ fn sized(
         visit(Argument::Ints(&sizes));
         more.iter().for_each(|argument| visit(*argument));
     })
-}
-
-/// Numbers, and arrays of arrays of them.
-pub trait Nested {
-    /// The type of the numbers.
-    type Element: Element;
-    /// Appends the sizes of this and all inner arrays, as the first ones are.
-    fn shape(&self, sizes: &mut Dims);
-    /// Appends all numbers; false if an array is not of the size it should be.
-    fn collect(&self, sizes: &[usize], to: &mut Vec<Self::Element>) -> bool;
-}
-
-macro_rules! nested_numbers {
-    ($($ty:ty)*) => {$(
-        impl Nested for $ty {
-            type Element = $ty;
-
-            fn shape(&self, _: &mut Dims) {}
-
-            fn collect(&self, _: &[usize], to: &mut Vec<$ty>) -> bool {
-                to.push(*self);
-                true
-            }
-        }
-    )*};
-}
-
-nested_numbers!(bool u8 i8 i16 i32 i64 f32 f64 crate::f16 crate::bf16);
-
-impl<N: Nested> Nested for &[N] {
-    type Element = N::Element;
-
-    fn shape(&self, sizes: &mut Dims) {
-        sizes.push(self.len());
-        if let Some(first) = self.first() {
-            first.shape(sizes);
-        }
-    }
-
-    fn collect(&self, sizes: &[usize], to: &mut Vec<N::Element>) -> bool {
-        let Some((size, inner)) = sizes.split_first() else { return false };
-        self.len() == *size && self.iter().all(|row| row.collect(inner, to))
-    }
-}
-
-impl<N: Nested, const LEN: usize> Nested for [N; LEN] {
-    type Element = N::Element;
-
-    fn shape(&self, sizes: &mut Dims) {
-        self.as_slice().shape(sizes);
-    }
-
-    fn collect(&self, sizes: &[usize], to: &mut Vec<N::Element>) -> bool {
-        self.as_slice().collect(sizes, to)
-    }
-}
-
-impl<N: Nested> Nested for Vec<N> {
-    type Element = N::Element;
-
-    fn shape(&self, sizes: &mut Dims) {
-        self.as_slice().shape(sizes);
-    }
-
-    fn collect(&self, sizes: &[usize], to: &mut Vec<N::Element>) -> bool {
-        self.as_slice().collect(sizes, to)
-    }
 }

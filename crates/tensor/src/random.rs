@@ -1,8 +1,7 @@
 //! Random tensors. The generator counts rather than walks, so that a seed gives the same
 //! numbers whatever the number of threads; all devices draw from the host's.
 
-use crate::create::Options;
-use crate::{Cause, DType, Device, Error, Result, Tensor};
+use crate::{Cause, DType, Device, Error, Options, Result, Tensor, To};
 use cresset_kernels::ViewMut;
 use cresset_kernels::random::Philox;
 use parking_lot::Mutex;
@@ -70,6 +69,42 @@ impl Tensor {
     /// Normally distributed random numbers of mean 0 and deviation 1.
     pub fn randn(shape: impl AsRef<[usize]>, options: impl Into<Options>) -> Result<Tensor> {
         draw("aten::randn", shape.as_ref(), options.into(), |generator, out| generator.normal(0.0, 1.0, out))
+    }
+
+    /// Uniform random numbers from 0 to 1, 1 excluded, like this tensor but for what `to` says.
+    pub fn rand_like(&self, to: impl Into<To>) -> Result<Tensor> {
+        Tensor::rand(self.shape(), to.into().options(self))
+    }
+
+    /// Normally distributed random numbers of mean 0 and deviation 1, like this tensor but for
+    /// what `to` says.
+    pub fn randn_like(&self, to: impl Into<To>) -> Result<Tensor> {
+        Tensor::randn(self.shape(), to.into().options(self))
+    }
+
+    /// Random integers from `low` to `high`, `high` excluded.
+    pub fn randint(
+        low: i64,
+        high: i64,
+        shape: impl AsRef<[usize]>,
+        options: impl Into<Options>,
+    ) -> Result<Tensor> {
+        const NAME: &str = "aten::randint";
+        let options = options.into();
+        if low >= high {
+            let text = format_args!("there are no integers from {low} up to {high}");
+            return Err(Error::new(Cause::Argument, NAME, text));
+        }
+        let out =
+            Tensor::uninit(shape.as_ref(), options.dtype, Device::CPU).map_err(|error| error.in_op(NAME))?;
+        GENERATOR.lock().integers(low, high, out.elements_mut(&mut out.write()));
+        out.to(options.device)
+    }
+
+    /// Random integers from `low` to `high`, `high` excluded, like this tensor but for what `to`
+    /// says.
+    pub fn randint_like(&self, low: i64, high: i64, to: impl Into<To>) -> Result<Tensor> {
+        Tensor::randint(low, high, self.shape(), to.into().options(self))
     }
 
     /// `0, 1, … n - 1` in random order, as `i64`.

@@ -15,7 +15,7 @@ pub trait Sizes {
 
 /// An integer that can be a size.
 pub trait Size: Copy {
-    /// The number; one beyond counting is as good as the largest.
+    /// The number; one beyond counting becomes a negative one that is no size.
     fn number(self) -> i64;
 }
 
@@ -23,7 +23,7 @@ macro_rules! sizes {
     ($($integer:ty)*) => {$(
         impl Size for $integer {
             fn number(self) -> i64 {
-                i64::try_from(self).unwrap_or(i64::MAX)
+                i64::try_from(self).unwrap_or(i64::MIN)
             }
         }
 
@@ -74,12 +74,13 @@ impl<S: Sizes + ?Sized> Sizes for &S {
     }
 }
 
-/// The shape that `written` means for `count` elements: a `-1` becomes what is left.
-pub(crate) fn resolve(op: &'static str, written: &[i64], count: usize) -> Result<Dims> {
+/// The shape that `written` means for the elements of shape `from`: a `-1` becomes what is left.
+pub(crate) fn resolve(op: &'static str, written: &[i64], from: &[usize]) -> Result<Dims> {
     let refused = |text: &dyn std::fmt::Display| {
-        let text = format_args!("shape {written:?} for {count} elements: {text}");
+        let text = format_args!("shape {from:?} cannot become {written:?}: {text}");
         Err(Error::new(Cause::Shape, op, text))
     };
+    let count: usize = from.iter().product();
     let mut shape = Dims::with_capacity(written.len());
     let (mut known, mut left) = (Some(1usize), None);
     for (at, &size) in written.iter().enumerate() {
@@ -113,16 +114,16 @@ mod tests {
         assert_eq!(&vec![2i64].written()[..], [2]);
         assert_eq!(&(&Dims::from_slice(&[7])).written()[..], [7]);
         assert_eq!(&(-1).written()[..], [-1]);
-        assert_eq!(&usize::MAX.written()[..], [i64::MAX]);
+        assert_eq!(&usize::MAX.written()[..], [i64::MIN]);
         assert!(().written().is_empty());
     }
 
     #[test]
     fn what_is_left_open_is_worked_out() {
-        assert_eq!(&resolve("", &[-1, 4], 12).unwrap()[..], [3, 4]);
-        assert_eq!(&resolve("", &[0, 5], 0).unwrap()[..], [0, 5]);
+        assert_eq!(&resolve("", &[-1, 4], &[2, 6]).unwrap()[..], [3, 4]);
+        assert_eq!(&resolve("", &[0, 5], &[0]).unwrap()[..], [0, 5]);
         for wrong in [&[-1, -1][..], &[-2, 6], &[5, -1], &[0, -1], &[i64::MAX, i64::MAX], &[]] {
-            assert_eq!(resolve("", wrong, 12).unwrap_err().cause(), Cause::Shape, "{wrong:?}");
+            assert_eq!(resolve("", wrong, &[12]).unwrap_err().cause(), Cause::Shape, "{wrong:?}");
         }
     }
 }

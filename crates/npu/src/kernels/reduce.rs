@@ -26,6 +26,6 @@ pub(super) fn register(npu: Key) {
     Argmax::table().register(npu, |op, [x], out| match op.dim {
         _ if x.dim() == 0 => aclnn::inplace_zero(out),
         Some(dim) => aclnn::arg_max(x, dim as i64, op.keep, out),
-        None => aclnn::arg_max(&x.reshape([x.numel()])?, 0, false, &out.reshape([])?),
+        None => aclnn::arg_max(&x.reshape([x.numel()])?, 0, false, &out.reshape(())?),
     });
 }

@@ -52,7 +52,13 @@ impl Entry {
 
     pub(crate) fn call(&self, arguments: &Arguments<'_>) -> Result<Vec<Tensor>> {
         match self.call {
-            Call::One(call) => call(arguments).map(|tensor| vec![tensor]),
+            Call::One(call) => match arguments.out() {
+                Some((out, inputs)) => {
+                    let inputs: Vec<&Tensor> = inputs.iter().collect();
+                    out.receive(self.name, &inputs, || call(arguments)).map(|()| vec![out])
+                }
+                None => call(arguments).map(|tensor| vec![tensor]),
+            },
             Call::Many(call) => call(arguments),
         }
     }

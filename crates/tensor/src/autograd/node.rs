@@ -216,6 +216,14 @@ impl Backward<'_> {
         self.edge(i).dtype
     }
 
+    /// Where input `i` is, whose gradient someone wants.
+    ///
+    /// # Panics
+    /// As [`shape`](Backward::shape).
+    pub fn device(&self, i: usize) -> Device {
+        self.edge(i).device
+    }
+
     fn edge(&self, i: usize) -> &Edge {
         let edge = self.node.edges.get(i).and_then(Option::as_ref);
         edge.expect("only inputs that get a gradient are asked about")

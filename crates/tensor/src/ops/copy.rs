@@ -3,8 +3,8 @@
 use super::scalar_argument;
 use crate::op::{InPlace, Operand, kernel_table};
 use crate::{
-    Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu,
-    grads,
+    Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, MemoryFormat, Op, Result, Scalar, Spec,
+    Tensor, To, composite, cpu, grads,
 };
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::elementwise;
@@ -137,7 +137,10 @@ impl InPlace for Copy {
 
 /// The same elements in memory of their own.
 #[derive(Clone, Debug)]
-pub struct Duplicate;
+pub struct Duplicate {
+    /// The order in which they lie there.
+    pub memory_format: MemoryFormat,
+}
 
 impl Op for Duplicate {
     const NAME: &'static str = "aten::clone";
@@ -152,7 +155,7 @@ impl Op for Duplicate {
 
 impl Forward for Duplicate {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let out = x.empty_like()?;
+        let out = x.empty_like_with(self.memory_format)?;
         out.copy_(x)?;
         Ok(out)
     }
@@ -181,8 +184,8 @@ pub struct ToCopy {
     pub dtype: DType,
     /// Where the copy is.
     pub device: Device,
-    /// Where the gradient has to go back to.
-    pub from: Device,
+    /// The order in which the elements of the copy lie.
+    pub memory_format: MemoryFormat,
 }
 
 impl Op for ToCopy {
@@ -192,17 +195,32 @@ impl Op for ToCopy {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().to(self.from)?)
+        grads!(ctx; ctx.grad().to(ctx.device(0))?)
     }
 }
 
 impl Forward for ToCopy {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        if self.device == self.from {
-            let out = Tensor::empty(x.shape(), (self.dtype, self.device))?;
+        if self.device == x.device() {
+            let out = x.empty_like_with(To {
+                dtype: Some(self.dtype),
+                memory_format: self.memory_format,
+                ..To::default()
+            })?;
             out.copy_(x)?;
             return Ok(out);
         }
+        let moved = self.moved(x)?;
+        if self.memory_format == MemoryFormat::Preserve {
+            Ok(moved)
+        } else {
+            moved.contiguous_in(self.memory_format)
+        }
+    }
+}
+
+impl ToCopy {
+    fn moved(&self, x: &Tensor) -> Result<Tensor> {
         // Elements are converted where they are, then cross as plain bytes.
         let x = x.to_dtype(self.dtype)?.contiguous()?;
         if x.is_meta() || self.device == Device::META {
@@ -214,12 +232,17 @@ impl Forward for ToCopy {
                 }
             };
         }
-        let host = if self.from.is_cpu() { x } else { x.download()? };
+        let host = if x.device().is_cpu() { x } else { x.download()? };
         if self.device.is_cpu() { Ok(host) } else { host.upload(self.device) }
     }
 }
 
 impl Tensor {
+    /// `value` everywhere, like this tensor.
+    pub fn fill(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        Fill { value: value.into() }.call([self])
+    }
+
     /// Makes every element `value`, in place.
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<()> {
         Fill { value: value.into() }.call_in_place([self])
@@ -238,17 +261,45 @@ impl Tensor {
         Copy.call_in_place([self, &from.to(self.device())?])
     }
 
-    /// The same elements in memory of their own.
+    /// The same elements in memory of their own, row-major.
     pub fn copy(&self) -> Result<Tensor> {
-        Duplicate.call([self])
+        self.copy_in(MemoryFormat::Contiguous)
+    }
+
+    /// The same elements in memory of their own, in a given order.
+    pub fn copy_in(&self, memory_format: MemoryFormat) -> Result<Tensor> {
+        Duplicate { memory_format }.call([self])
     }
 
     /// The same elements one after the other in row-major order; itself if they are already.
     pub fn contiguous(&self) -> Result<Tensor> {
-        if self.is_contiguous() {
+        self.contiguous_in(MemoryFormat::Contiguous)
+    }
+
+    /// The same elements without gaps in a given order; itself if they lie so already.
+    pub fn contiguous_in(&self, memory_format: MemoryFormat) -> Result<Tensor> {
+        const NAME: &str = "aten::contiguous";
+        if memory_format == MemoryFormat::Preserve {
+            let text = "Preserve is no order of its own; Contiguous, ChannelsLast and ChannelsLast3d are";
+            return Err(Error::new(Cause::Argument, NAME, text));
+        }
+        if self.is_contiguous_in(memory_format) {
             return Ok(self.clone());
         }
-        let _span = crate::composite("aten::contiguous", [self], |visit| visit(Argument::Int(0)));
-        self.copy()
+        let _span = composite(NAME, [self], |visit| visit(Argument::Int(memory_format as i64)));
+        self.copy_in(memory_format)
+    }
+
+    /// Whether elements lie one after the other in a given order.
+    pub fn is_contiguous_in(&self, memory_format: MemoryFormat) -> bool {
+        if memory_format == MemoryFormat::Contiguous {
+            return self.is_contiguous();
+        }
+        let wanted = memory_format.layout("", self.layout());
+        let same = |wanted: &crate::Layout| {
+            let mut dims = 0..self.dim();
+            dims.all(|dim| self.shape()[dim] <= 1 || self.strides()[dim] == wanted.strides()[dim])
+        };
+        wanted.is_ok_and(|wanted| self.numel() == 0 || same(&wanted))
     }
 }

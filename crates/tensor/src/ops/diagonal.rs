@@ -1,6 +1,6 @@
 //! Diagonals, and matrices made of them.
 
-use super::part::{Embed, Part, Scatter, view_of_part};
+use super::part::{Embed, Part, Replace, view_of_part};
 use crate::op::Forward;
 use crate::{Backward, Cause, Error, Grads, Layout, Op, Result, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
@@ -117,7 +117,7 @@ impl Tensor {
         dim2: isize,
     ) -> Result<Tensor> {
         let part = self.diagonal_of(Diagonal::SCATTER[0], self.dim(), offset, dim1, dim2)?;
-        Scatter { part }.call([self, source])
+        Replace { part }.call([self, source])
     }
 
     /// Zeros but for the diagonal of new dimensions `dim1` and `dim2`, along which the last

@@ -87,12 +87,12 @@ impl<P: Part> Forward for Embed<P> {
 
 /// The first tensor with a part of it replaced by the second.
 #[derive(Clone, Debug)]
-pub struct Scatter<P> {
+pub struct Replace<P> {
     /// The part.
     pub part: P,
 }
 
-impl<P: Part> Op for Scatter<P> {
+impl<P: Part> Op for Replace<P> {
     const NAME: &'static str = P::SCATTER[0];
     const BACKWARD: &'static str = P::SCATTER[1];
     type Inputs<'a> = [&'a Tensor; 2];
@@ -110,7 +110,7 @@ impl<P: Part> Op for Scatter<P> {
     }
 }
 
-impl<P: Part> Forward for Scatter<P> {
+impl<P: Part> Forward for Replace<P> {
     fn forward(&self, [x, source]: [&Tensor; 2]) -> Result<Tensor> {
         let part = self.part.pick(x.layout())?;
         if part.shape() != source.shape() {

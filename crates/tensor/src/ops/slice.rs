@@ -1,6 +1,6 @@
 //! Ranges and single indices of a dimension.
 
-use super::part::{Embed, Part, Scatter, view_of_part};
+use super::part::{Embed, Part, Replace, view_of_part};
 use crate::op::Forward;
 use crate::{Backward, Cause, Error, Grads, Layout, Op, Result, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
@@ -180,12 +180,12 @@ impl Tensor {
         step: usize,
     ) -> Result<Tensor> {
         let (dim, (start, end)) = (self.dim_index(Slice::SCATTER[0], dim)?, ends(range));
-        Scatter { part: Slice { dim, start, end, step } }.call([self, source])
+        Replace { part: Slice { dim, start, end, step } }.call([self, source])
     }
 
     /// This tensor with `source` in the place of [`select`](Tensor::select)'s result.
     pub fn select_scatter(&self, source: &Tensor, dim: isize, index: isize) -> Result<Tensor> {
         let dim = self.dim_index(Select::SCATTER[0], dim)?;
-        Scatter { part: Select { dim, index } }.call([self, source])
+        Replace { part: Select { dim, index } }.call([self, source])
     }
 }

@@ -71,7 +71,7 @@ impl Tensor {
     /// # Errors
     /// If the number of elements differs, or strides cannot express it.
     pub fn view(&self, shape: impl Sizes) -> Result<Tensor> {
-        View { shape: resolve(View::NAME, &shape.written(), self.numel())? }.call([self])
+        View { shape: resolve(View::NAME, &shape.written(), self.shape())? }.call([self])
     }
 
     /// The same elements under the shape of `other`, without copying.
@@ -85,7 +85,7 @@ impl Tensor {
     pub fn reshape(&self, shape: impl Sizes) -> Result<Tensor> {
         let written = shape.written();
         let _span = composite("aten::reshape", [self], |visit| visit(Argument::Ints(&written)));
-        self.reshape_quietly(resolve("aten::reshape", &written, self.numel())?)
+        self.reshape_quietly(resolve("aten::reshape", &written, self.shape())?)
     }
 
     /// The same elements under the shape of `other`; copied only where a view cannot express it.
@@ -152,7 +152,7 @@ impl Tensor {
             let text = format_args!("shape {:?} cannot be unflattened to {written:?}", self.shape());
             return Err(Error::new(Cause::Shape, NAME, text));
         }
-        let inner = resolve(NAME, &written, self.shape()[dim])?;
+        let inner = resolve(NAME, &written, &self.shape()[dim..=dim])?;
         let (before, after) = (&self.shape()[..dim], &self.shape()[dim + 1..]);
         self.view(before.iter().chain(&inner).chain(after).copied().collect::<Dims>())
     }
