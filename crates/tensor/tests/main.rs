@@ -10,3 +10,5 @@ mod hooks;
 mod modes;
 mod operators;
 mod outside_device;
+mod rules;
+mod threads;
