@@ -7,6 +7,7 @@ mod functional;
 mod functions;
 mod gradients;
 mod hooks;
+mod indexing;
 mod modes;
 mod operators;
 mod outside_device;

@@ -23,6 +23,8 @@ pub enum Saves {
     Nothing,
     /// The inputs.
     Inputs,
+    /// The inputs from this number on. The others are missing among what was kept.
+    InputsFrom(usize),
     /// The outputs.
     Outputs,
     /// The inputs, then the outputs.
@@ -31,7 +33,16 @@ pub enum Saves {
 
 impl Saves {
     pub(super) fn inputs(self) -> bool {
-        matches!(self, Saves::Inputs | Saves::Both)
+        matches!(self, Saves::Inputs | Saves::InputsFrom(_) | Saves::Both)
+    }
+
+    /// Whether the input with this number is kept.
+    pub(super) fn input(self, number: usize) -> bool {
+        match self {
+            Saves::Inputs | Saves::Both => true,
+            Saves::InputsFrom(first) => number >= first,
+            Saves::Nothing | Saves::Outputs => false,
+        }
     }
 
     pub(super) fn outputs(self) -> bool {

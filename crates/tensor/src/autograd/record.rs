@@ -51,7 +51,7 @@ pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: 
     recording.check()?;
     check_change(O::IN_PLACE, target)?;
     let base = target.base().map(|base| (base, base.edge()));
-    if let Some(first) = recording.saved.first_mut().filter(|_| O::SAVES.inputs()) {
+    if let Some(first) = recording.saved.first_mut().filter(|_| O::SAVES.input(0)) {
         // Gradients of the other inputs may need the elements that are about to be overwritten.
         let needed = recording.edges.iter().skip(1).any(Option::is_some);
         *first = if needed { Kept::tensor(Saved::copy_of(target, copy(target)?)) } else { Kept::Nothing };
@@ -121,19 +121,20 @@ impl Recording {
 
     #[inline(never)]
     pub(super) fn input(&mut self, given: Given<'_>) {
+        let keeps = self.saves.input(self.edges.len());
         if let Some(tensor) = given.tensor() {
-            self.look_at(tensor);
+            self.look_at(tensor, keeps);
         }
         self.edges.push(given.tensor().and_then(Tensor::edge));
         if self.saves.inputs() {
-            self.saved.push(Kept::input(given));
+            self.saved.push(if keeps { Kept::input(given) } else { Kept::Nothing });
         }
     }
 
     /// Notes what speaks against recording a call on `tensor`.
-    fn look_at(&mut self, tensor: &Tensor) {
+    fn look_at(&mut self, tensor: &Tensor, keeps: bool) {
         let followed = tensor.follow(self.op);
-        let savable = if self.saves.inputs() { check_savable(self.op, tensor) } else { Ok(()) };
+        let savable = if keeps { check_savable(self.op, tensor) } else { Ok(()) };
         self.refused = self.refused.take().or(followed.and(savable).err());
         if tensor.how() != How::Traced {
             self.inherited = tensor.how();

@@ -22,7 +22,7 @@ pub struct Embedding {
 impl Op for Embedding {
     const NAME: &'static str = "aten::embedding";
     const BACKWARD: &'static str = "EmbeddingBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(1);
     /// The table, and the indices.
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
@@ -76,7 +76,7 @@ pub struct EmbeddingDenseBackward {
 impl Op for EmbeddingDenseBackward {
     const NAME: &'static str = "aten::embedding_dense_backward";
     const BACKWARD: &'static str = "EmbeddingDenseBackwardBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(1);
     /// The gradient, and the indices.
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;

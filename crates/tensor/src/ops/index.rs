@@ -4,14 +4,14 @@
 //! other; what they pick takes the place of the dimensions they stand for if those are side by side, and
 //! the front otherwise.
 
-use super::places::{Source, check_same_dtype, out_of_range, pick, start};
+use super::places::{Source, check_room, check_same_dtype, out_of_range, pick, start};
 use super::{broadcast, nonzero::host_only};
 use crate::autograd::Saves;
-use crate::op::{Given, InPlace, kernel_table};
+use crate::op::{InPlace, kernel_table};
 use crate::{
     Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads,
 };
-use cresset_dispatch::observe::Argument;
+use cresset_dispatch::observe::{Argument, TensorArgument};
 use cresset_kernels::index::{Combine, Places, block};
 use cresset_kernels::{Dims, View};
 
@@ -81,6 +81,7 @@ fn shapes(op: &'static str, x: &Tensor, indices: &[Option<Tensor>]) -> Result<(D
     for index in indices.iter().flatten() {
         listed = broadcast(op, &listed, index.shape())?;
     }
+    check_room(op, &listed)?;
     let is_all = |(dim, _): &(usize, &usize)| indices.get(*dim).is_none_or(Option::is_none);
     let mut picked: Dims = x.shape().iter().enumerate().filter(is_all).map(|(_, size)| *size).collect();
     picked.insert_many(block(indices), listed.iter().copied());
@@ -103,6 +104,11 @@ fn places(op: &'static str, x: &Tensor, indices: &[Option<Tensor>], shape: &[usi
     Places::of_indices(x.layout(), &views).map_err(out_of_range(op))
 }
 
+/// The indices as observers see them.
+fn given<'a>(indices: Indices<'a>) -> Vec<TensorArgument<'a>> {
+    indices.iter().flatten().map(|index| index.argument()).collect()
+}
+
 /// The indices that a derivative kept, from input `from` on.
 fn kept<'a>(ctx: &'a Backward<'_>, from: usize) -> Vec<Option<&'a Tensor>> {
     (from..ctx.inputs()).map(|i| ctx.optional(i)).collect()
@@ -115,7 +121,7 @@ pub struct Index;
 impl Op for Index {
     const NAME: &'static str = "aten::index";
     const BACKWARD: &'static str = "IndexBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(1);
     type Inputs<'a> = ([&'a Tensor; 1], Indices<'a>);
     type Output = Tensor;
 
@@ -124,6 +130,11 @@ impl Op for Index {
             let zeros = Tensor::zeros(ctx.shape(0), (ctx.grad().dtype(), ctx.grad().device()))?;
             zeros.index_put(&kept(ctx, 1), ctx.grad(), true)?
         })
+    }
+
+    fn arguments(&self, ([x], indices): Self::Inputs<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Tensors(&given(indices)));
     }
 }
 
@@ -177,7 +188,7 @@ pub struct IndexPut {
 impl Op for IndexPut {
     const NAME: &'static str = "aten::index_put";
     const BACKWARD: &'static str = "IndexPutBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor and the values, and the indices.
     type Inputs<'a> = ([&'a Tensor; 2], Indices<'a>);
     type Output = Tensor;
@@ -198,9 +209,7 @@ impl Op for IndexPut {
 
     fn arguments(&self, ([x, values], indices): Self::Inputs<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        for index in indices {
-            visit(index.map_or(Given::Nothing, Given::Tensor).into_argument());
-        }
+        visit(Argument::Tensors(&given(indices)));
         visit(Argument::Tensor(values.argument()));
         visit(Argument::Bool(self.accumulate));
     }

@@ -1,6 +1,7 @@
 //! Elements picked and changed where a mask is true.
 
-use super::places::{Source, check_same_dtype, pick, start, tensor};
+use super::nonzero::host_only;
+use super::places::{Source, check_room, check_same_dtype, pick, start, tensor};
 use super::{broadcast, scalar_argument};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
@@ -18,12 +19,13 @@ fn check_mask(op: &'static str, mask: &Tensor) -> Result<()> {
 
 /// The places of a tensor's elements, repeated to fill the mask's shape or the other way round, where
 /// the mask is true.
-fn masked(x: &Tensor, mask: &Tensor, shape: &[usize]) -> Places {
+fn masked(op: &'static str, x: &Tensor, mask: &Tensor, shape: &[usize]) -> Result<Places> {
+    check_room(op, shape)?;
     let fits = "`infer` found that the shapes broadcast";
     let (x, spread) =
         (x.layout().broadcast_to(shape).expect(fits), mask.layout().broadcast_to(shape).expect(fits));
     let reading = mask.read();
-    Places::of_mask(&x, View::new(reading.bytes(), DType::Bool, &spread))
+    Ok(Places::of_mask(&x, View::new(reading.bytes(), DType::Bool, &spread)))
 }
 
 /// A tensor with one value wherever a mask is true; both broadcast.
@@ -33,7 +35,7 @@ pub struct MaskedFill;
 impl Op for MaskedFill {
     const NAME: &'static str = "aten::masked_fill";
     const BACKWARD: &'static str = "MaskedFillBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the value, and the mask.
     type Inputs<'a> = [Operand<'a>; 3];
     type Output = Tensor;
@@ -95,7 +97,7 @@ pub struct MaskedSelect;
 impl Op for MaskedSelect {
     const NAME: &'static str = "aten::masked_select";
     const BACKWARD: &'static str = "MaskedSelectBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(1);
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
@@ -114,9 +116,8 @@ impl Forward for MaskedSelect {
     fn forward(&self, [x, mask]: [&Tensor; 2]) -> Result<Tensor> {
         check_mask(Self::NAME, mask)?;
         let shape = broadcast(Self::NAME, x.shape(), mask.shape())?;
-        let (x, mask) =
-            (super::nonzero::host_only(Self::NAME, x)?, super::nonzero::host_only(Self::NAME, mask)?);
-        let places = masked(x, mask, &shape);
+        let (x, mask) = (host_only(Self::NAME, x)?, host_only(Self::NAME, mask)?);
+        let places = masked(Self::NAME, x, mask, &shape)?;
         let out = Tensor::uninit(&[places.count()], x.dtype(), x.device())?;
         pick(x, &places, &out);
         Ok(out)
@@ -130,7 +131,7 @@ pub struct MaskedScatter;
 impl Op for MaskedScatter {
     const NAME: &'static str = "aten::masked_scatter";
     const BACKWARD: &'static str = "MaskedScatterBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the source, and the mask.
     type Inputs<'a> = [&'a Tensor; 3];
     type Output = Tensor;
@@ -171,7 +172,7 @@ impl InPlace for MaskedScatter {
     kernel_table!(in place MaskedScatter);
 
     fn cpu_in_place(&self, [x, source, mask]: [&Tensor; 3]) -> Result<()> {
-        let places = masked(x, mask, x.shape());
+        let places = masked(Self::NAME, x, mask, x.shape())?;
         if source.numel() < places.count() {
             let text = format_args!(
                 "a source of shape {:?} has not enough elements for the {} places of the mask",

@@ -1,5 +1,6 @@
 //! Where elements are, as numbers, and numbers as rows of zeros and a one.
 
+use super::places::check_room;
 use crate::{Cause, DType, Error, Forward, Op, Result, Tensor, composite};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::index;
@@ -29,6 +30,7 @@ impl Op for Nonzero {
 impl Forward for Nonzero {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let x = host_only(Self::NAME, x)?;
+        check_room(Self::NAME, x.shape())?;
         if x.dim() == 0 {
             // A coordinate of a single number has no parts, so the rows cannot be counted by them.
             let found = !index::nonzero(x.reshape([1])?.elements(&x.read())).is_empty();

@@ -28,6 +28,17 @@ pub(super) fn check_same_dtype(op: &'static str, x: &Tensor, source: &Tensor) ->
     Err(Error::new(Cause::DType, op, text))
 }
 
+/// Refuses to list more places than memory holds: an expanded tensor may have any number of elements.
+pub(super) fn check_room(op: &'static str, shape: &[usize]) -> Result<()> {
+    const SURE: usize = 1 << 24;
+    let fits =
+        |layout: Layout| layout.len() <= SURE || Vec::<usize>::new().try_reserve_exact(layout.len()).is_ok();
+    if Layout::contiguous(shape).is_some_and(fits) {
+        return Ok(());
+    }
+    Err(Error::new(Cause::Memory, op, format_args!("no memory to list the places of {shape:?} elements")))
+}
+
 /// The tensor of an operand that is never a number.
 pub(super) fn tensor<'a>(operand: Operand<'a>) -> &'a Tensor {
     operand.tensor().expect("only a source may be a number")

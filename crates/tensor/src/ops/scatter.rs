@@ -1,6 +1,6 @@
 //! Elements picked and changed by an index that has a number for each of them.
 
-use super::places::{Source, check_index, check_same_dtype, out_of_range, pick, start, tensor};
+use super::places::{Source, check_index, check_room, check_same_dtype, out_of_range, pick, start, tensor};
 use super::{broadcast, check_dims, scalar_argument};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
@@ -56,6 +56,7 @@ pub(super) fn check_source(
 
 /// The places of the elements that `index` names.
 pub(super) fn elements(op: &'static str, x: &Tensor, dim: usize, index: &Tensor) -> Result<Places> {
+    check_room(op, index.shape())?;
     let reading = index.read();
     Places::of_elements(x.layout(), dim, index.elements(&reading)).map_err(out_of_range(op))
 }
@@ -100,7 +101,7 @@ pub struct Gather {
 impl Op for Gather {
     const NAME: &'static str = "aten::gather";
     const BACKWARD: &'static str = "GatherBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(1);
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
@@ -148,7 +149,7 @@ pub struct Scatter {
 impl Op for Scatter {
     const NAME: &'static str = "aten::scatter";
     const BACKWARD: &'static str = "ScatterBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the source, and the index.
     type Inputs<'a> = [Operand<'a>; 3];
     type Output = Tensor;
@@ -222,7 +223,7 @@ pub struct ScatterAdd {
 impl Op for ScatterAdd {
     const NAME: &'static str = "aten::scatter_add";
     const BACKWARD: &'static str = "ScatterAddBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the source, and the index.
     type Inputs<'a> = [&'a Tensor; 3];
     type Output = Tensor;

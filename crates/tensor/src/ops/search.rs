@@ -1,5 +1,6 @@
 //! Elements looked up among others.
 
+use super::places::check_room;
 use crate::op::{Operand, kernel_table};
 use crate::promote::result_type;
 use crate::{Cause, DType, Error, Kernel, Op, Result, Spec, Tensor, composite};
@@ -130,6 +131,7 @@ impl Kernel for IsIn {
     }
 
     fn cpu(&self, [x, known]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+        check_room(Self::NAME, known.shape())?;
         let dtype = result_type(x, Operand::Tensor(known));
         let (x, known) = (x.converted(dtype)?, known.converted(dtype)?);
         let (reading, knowing, mut writing) = (x.read(), known.read(), out.write());

@@ -1,6 +1,6 @@
 //! Slices along one dimension, picked and changed by an index of one dimension.
 
-use super::places::{Source, check_index, check_same_dtype, out_of_range, pick, start, tensor};
+use super::places::{Source, check_index, check_room, check_same_dtype, out_of_range, pick, start, tensor};
 use super::{check_dims, scalar_argument, scaled};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
@@ -52,8 +52,15 @@ pub(super) fn check_slices(
 
 /// The places of the slices that `index` names.
 pub(super) fn slices(op: &'static str, x: &Tensor, dim: usize, index: &Tensor) -> Result<Places> {
+    slices_from(op, x, dim, index, false)
+}
+
+/// As [`slices`]; with `wrap`, negative numbers count from the back.
+fn slices_from(op: &'static str, x: &Tensor, dim: usize, index: &Tensor, wrap: bool) -> Result<Places> {
+    let size = x.shape().get(dim).copied().unwrap_or(1).max(1);
+    check_room(op, &[index.numel(), x.numel() / size])?;
     let reading = index.read();
-    Places::of_slices(x.layout(), dim, index.elements(&reading), false).map_err(out_of_range(op))
+    Places::of_slices(x.layout(), dim, index.elements(&reading), wrap).map_err(out_of_range(op))
 }
 
 /// Visits the arguments in the order of the schema: tensor, dimension, index, source.
@@ -74,7 +81,7 @@ pub struct IndexSelect {
 impl Op for IndexSelect {
     const NAME: &'static str = "aten::index_select";
     const BACKWARD: &'static str = "IndexSelectBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(1);
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
@@ -127,7 +134,7 @@ pub struct IndexAdd {
 impl Op for IndexAdd {
     const NAME: &'static str = "aten::index_add";
     const BACKWARD: &'static str = "IndexAddBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, what is added, and the index.
     type Inputs<'a> = [&'a Tensor; 3];
     type Output = Tensor;
@@ -199,7 +206,7 @@ pub struct IndexCopy {
 impl Op for IndexCopy {
     const NAME: &'static str = "aten::index_copy";
     const BACKWARD: &'static str = "IndexCopyBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, what is copied, and the index.
     type Inputs<'a> = [&'a Tensor; 3];
     type Output = Tensor;
@@ -249,7 +256,7 @@ pub struct IndexFill {
 impl Op for IndexFill {
     const NAME: &'static str = "aten::index_fill";
     const BACKWARD: &'static str = "IndexFillBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the value, and the index.
     type Inputs<'a> = [Operand<'a>; 3];
     type Output = Tensor;
@@ -300,11 +307,7 @@ impl InPlace for IndexFill {
 
     fn cpu_in_place(&self, [x, value, index]: [Operand<'_>; 3]) -> Result<()> {
         let (x, index) = (tensor(x), tensor(index));
-        let places = {
-            let reading = index.read();
-            Places::of_slices(x.layout(), self.dim, index.elements(&reading), true)
-        };
-        let places = places.map_err(out_of_range(Self::NAME))?;
+        let places = slices_from(Self::NAME, x, self.dim, index, true)?;
         let value = Source::filling(Self::NAME, &[places.count()], value, x)?;
         value.put(x, &places, Combine::Replace, true);
         Ok(())

@@ -1,6 +1,6 @@
 //! Elements picked and changed by their numbers in row-major order.
 
-use super::places::{Source, check_index, check_same_dtype, out_of_range, pick, start};
+use super::places::{Source, check_index, check_room, check_same_dtype, out_of_range, pick, start};
 use crate::autograd::Saves;
 use crate::op::{InPlace, kernel_table};
 use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, grads};
@@ -8,6 +8,7 @@ use cresset_dispatch::observe::Argument;
 use cresset_kernels::index::{Combine, Places};
 
 fn flat(op: &'static str, x: &Tensor, index: &Tensor) -> Result<Places> {
+    check_room(op, index.shape())?;
     let reading = index.read();
     Places::of_flat(x.layout(), index.elements(&reading)).map_err(out_of_range(op))
 }
@@ -19,7 +20,7 @@ pub struct Take;
 impl Op for Take {
     const NAME: &'static str = "aten::take";
     const BACKWARD: &'static str = "TakeBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(1);
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
@@ -55,7 +56,7 @@ pub struct Put {
 impl Op for Put {
     const NAME: &'static str = "aten::put";
     const BACKWARD: &'static str = "PutBackward0";
-    const SAVES: Saves = Saves::Inputs;
+    const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the source, and the index.
     type Inputs<'a> = [&'a Tensor; 3];
     type Output = Tensor;
