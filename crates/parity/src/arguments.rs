@@ -76,16 +76,20 @@ impl<'a> Arguments<'a> {
         self.passed.args.get(position).is_some_and(|value| T::from_value(value, self.tensors).is_some())
     }
 
-    /// The tensor that is to receive the result, and all the others.
+    /// The tensor that is to receive the result, and all inputs.
     pub(crate) fn out(&self) -> Option<(Tensor, Vec<Tensor>)> {
-        let Value::Tensor(Described { number, .. }) = self.value(KEYWORD, "out")? else { return None };
-        let others = self.tensors.iter().filter(|(input, _)| *input != number);
-        Some((self.tensors.get(number)?.clone(), others.map(|(_, tensor)| tensor.clone()).collect()))
+        let (number, is_input) = match self.value(KEYWORD, "out")? {
+            Value::Tensor(Described { number, .. }) => (number, false),
+            Value::Same(number) => (number, true),
+            _ => return None,
+        };
+        let inputs = self.tensors.iter().filter(|(input, _)| is_input || *input != number);
+        Some((self.tensors.get(number)?.clone(), inputs.map(|(_, tensor)| tensor.clone()).collect()))
     }
 
     /// Whether the argument is a list.
     pub fn is_list(&self, position: usize, name: &'static str) -> bool {
-        matches!(self.value(position, name), Some(Value::List(_)))
+        matches!(self.value(position, name), Some(Value::List(_) | Value::Tuple(_)))
     }
 
     /// Whether the argument was given at all, be it `None`.
