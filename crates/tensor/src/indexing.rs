@@ -16,7 +16,8 @@
 //! takes the place of the dimensions they stand for if those are side by side, and the front otherwise.
 
 use crate::op::Operand;
-use crate::{Cause, DType, Error, Result, Tensor, no_grad};
+use crate::ops::{self, Alias};
+use crate::{Cause, DType, Error, Op, Result, Tensor, no_grad};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
@@ -185,7 +186,7 @@ impl<'a> Indexed<'a> {
         let (mut dim, mut taken) = (0, 0);
         for indexer in indexers {
             match indexer {
-                Indexer::At(number) => indexed.view = select(&indexed.view, dim, number)?,
+                Indexer::At(number) => indexed.view = indexed.view.select(dim as isize, number as isize)?,
                 Indexer::Slice(slice) => {
                     indexed.view = sliced(&indexed.view, dim, slice)?;
                     dim += 1;
@@ -215,7 +216,8 @@ impl<'a> Indexed<'a> {
                     indexed.add(Cow::Owned(places), &mut dim, &mut taken);
                 }
                 Indexer::Tensor(index) => {
-                    indexed.view = select(&indexed.view, dim, index.item()?.as_i64())?;
+                    let number = index.item()?.as_i64();
+                    indexed.view = indexed.view.select(dim as isize, number as isize)?;
                 }
             }
         }
@@ -262,45 +264,17 @@ fn left_over(x: &Tensor, indexers: &[Indexer<'_>]) -> Result<usize> {
     })
 }
 
-fn size(x: &Tensor, dim: usize) -> Result<usize> {
-    x.shape().get(dim).copied().ok_or_else(|| {
-        Error::new(Cause::Index, GET, format_args!("shape {:?} has no dimension {dim}", x.shape()))
-    })
-}
-
-/// One place of a dimension, which disappears.
-fn select(x: &Tensor, dim: usize, number: i64) -> Result<Tensor> {
-    let size = size(x, dim)?;
-    let place = if number < 0 { number.saturating_add(size as i64) } else { number };
-    let Some(place) = usize::try_from(place).ok().filter(|&place| place < size) else {
-        let text = format_args!("index {number} is out of range for dimension {dim} with size {size}");
-        return Err(Error::new(Cause::Index, GET, text));
-    };
-    let (mut shape, mut strides) = (x.shape().to_vec(), x.strides().to_vec());
-    shape.remove(dim);
-    let stride = strides.remove(dim);
-    x.as_strided(&shape, &strides, x.layout().offset() + place * stride)
-}
-
-/// A range of a dimension; itself if the range is all of it.
+/// A range of a dimension; the tensor itself if the range is all of it.
 fn sliced(x: &Tensor, dim: usize, Slice { start, stop, step }: Slice) -> Result<Tensor> {
-    let size = size(x, dim)?;
+    let (start, stop) = (start.unwrap_or(0), stop.unwrap_or(i64::MAX));
+    let size = i64::try_from(x.shape()[dim]).unwrap_or(i64::MAX);
+    if start == 0 && stop >= size && step == 1 {
+        return Ok(x.clone());
+    }
     let Some(step) = usize::try_from(step).ok().filter(|&step| step > 0) else {
         return Err(Error::new(Cause::Argument, GET, format_args!("expects a step above 0, not {step}")));
     };
-    let place = |bound: i64| {
-        let place = if bound < 0 { bound.saturating_add(size as i64) } else { bound };
-        usize::try_from(place).unwrap_or(0).min(size)
-    };
-    let (start, stop) = (start.map_or(0, place), stop.map_or(size, place));
-    let count = stop.saturating_sub(start).div_ceil(step);
-    if (start, count) == (0, size) {
-        return Ok(x.clone());
-    }
-    let (mut shape, mut strides) = (x.shape().to_vec(), x.strides().to_vec());
-    let offset = x.layout().offset() + start * strides[dim];
-    (shape[dim], strides[dim]) = (count, strides[dim].saturating_mul(step));
-    x.as_strided(&shape, &strides, offset)
+    ops::Slice { dim, start: start as isize, end: stop as isize, step }.call([x])
 }
 
 impl Tensor {
@@ -326,7 +300,7 @@ impl Tensor {
             return indexed.view.index(&indexed.given());
         }
         if indexed.view.same_as(self) {
-            return self.as_strided(self.shape(), self.strides(), self.layout().offset());
+            return Alias.call([self]);
         }
         Ok(indexed.view)
     }

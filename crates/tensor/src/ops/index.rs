@@ -64,9 +64,8 @@ fn expanded(op: &'static str, indices: Indices<'_>) -> Result<Vec<Option<Tensor>
             Some(mask) if matches!(mask.dtype(), DType::Bool | DType::U8) => {
                 host_only(op, mask)?;
                 let columns = mask.nonzero()?;
-                let (count, dims) = (columns.shape()[0], columns.shape()[1]);
-                for dim in 0..dims {
-                    expanded.push(Some(columns.as_strided(&[count], &[dims], dim)?));
+                for dim in 0..mask.dim() {
+                    expanded.push(Some(columns.select(1, dim as isize)?));
                 }
             }
             index => expanded.push(index.cloned()),

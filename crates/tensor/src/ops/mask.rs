@@ -141,9 +141,8 @@ impl Op for MaskedScatter {
         grads!(ctx; ctx.grad().masked_fill(mask, 0)?, {
             let used = ctx.grad().masked_select(&mask.expand(ctx.grad().shape())?)?;
             let count: usize = ctx.shape(1).iter().product();
-            let zeros = Tensor::zeros([count], (used.dtype(), used.device()))?;
-            let first = Tensor::arange(used.numel())?.to(used.device())?;
-            zeros.index_copy(0, &first, &used)?.view(ctx.shape(1))?
+            let unused = Tensor::zeros([count - used.numel()], (used.dtype(), used.device()))?;
+            Tensor::cat(&[&used, &unused], 0)?.view(ctx.shape(1))?
         })
     }
 

@@ -5,6 +5,7 @@
 //! operator, or belongs to one.
 
 mod activation;
+mod alias;
 mod arithmetic;
 mod compare;
 mod copy;
@@ -42,6 +43,7 @@ mod view;
 mod windows;
 
 pub use activation::*;
+pub use alias::*;
 pub use arithmetic::*;
 pub use compare::*;
 pub use copy::*;

@@ -52,9 +52,7 @@ impl Tensor {
     pub fn nonzero_tuple(&self) -> Result<Vec<Tensor>> {
         let _span = composite("aten::nonzero_numpy", [self], |_| {});
         let x = if self.dim() == 0 { self.reshape([1])? } else { self.clone() };
-        let columns = x.nonzero()?;
-        let count = columns.shape()[0];
-        (0..x.dim()).map(|dim| columns.as_strided(&[count], &[x.dim()], dim)).collect()
+        x.nonzero()?.unbind(1)
     }
 
     /// As [`nonzero`](Tensor::nonzero).
