@@ -17,6 +17,9 @@
 //! | [`softmax`], [`loss`] | softmax and its logarithm, negative log likelihood, with gradients |
 //! | [`arrange`] | elements moved to other places: flips, triangles, padding |
 //! | [`index`] | elements picked, changed and found by number; embeddings |
+//! | [`normalization`] | mean and spread, and what is left without them |
+//! | [`convolution`], [`pooling`] | what sliding windows see, weighted, averaged or its maximum |
+//! | [`index`] | rows picked and added up by number; embeddings |
 //! | [`optimizer`] | whole optimizer steps in one pass |
 //! | [`random`] | a counter-based generator and its distributions |
 
@@ -24,6 +27,8 @@
 
 pub mod arrange;
 mod buffer;
+mod computing;
+pub mod convolution;
 mod dtype;
 pub mod elementwise;
 pub mod functions;
@@ -31,8 +36,10 @@ pub mod index;
 mod layout;
 pub mod loss;
 pub mod matrix;
+pub mod normalization;
 pub mod optimizer;
 pub mod order;
+pub mod pooling;
 pub mod random;
 mod range;
 pub mod reduce;
@@ -45,6 +52,7 @@ mod special;
 mod testing;
 mod view;
 mod wide;
+mod window;
 
 pub use buffer::{AllocationFailed, Buffer, Reading, Writing};
 pub use dtype::{DType, Element, Float, Number};
@@ -52,6 +60,7 @@ pub use layout::{Dims, Layout};
 pub use range::OutOfRange;
 pub use scalar::Scalar;
 pub use view::{View, ViewMut};
+pub use window::Window;
 
 #[doc(no_inline)]
 pub use half::{bf16, f16};
