@@ -1,109 +1,172 @@
-//! The logarithm of softmax.
+//! Softmax and its logarithm along a dimension.
 
 use super::{check_dims, check_float};
 use crate::autograd::Saves;
 use crate::op::{Operand, kernel_table};
 use crate::promote::float_type;
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads};
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::softmax;
 
-/// `x - log(sum(exp(x)))` along a dimension.
-#[derive(Clone, Debug)]
-pub struct LogSoftmax {
-    /// Which dimension.
-    pub dim: usize,
-}
-
-impl Op for LogSoftmax {
-    const NAME: &'static str = "aten::_log_softmax";
-    const BACKWARD: &'static str = "LogSoftmaxBackward0";
-    const SAVES: Saves = Saves::Outputs;
-    type Inputs<'a> = [&'a Tensor; 1];
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; LogSoftmaxBackward { dim: self.dim }.call([ctx.grad(), ctx.saved(0)])?)
-    }
-
-    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Tensor(x.argument()));
-        visit(Argument::Int(self.dim as i64));
-        visit(Argument::Bool(false));
-    }
-}
-
-impl Kernel for LogSoftmax {
-    kernel_table!(LogSoftmax);
-
-    fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
-        check_dims(Self::NAME, &[self.dim], x)?;
-        Ok(Spec::new(x.shape(), float_type(x.dtype())))
-    }
-
-    fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
-        cpu::map(x, out.dtype(), out, |x, out| softmax::log_softmax(x, self.dim, out))
-    }
-}
-
-/// `grad - exp(y) * sum(grad)` along a dimension.
-#[derive(Clone, Debug)]
-pub struct LogSoftmaxBackward {
-    /// Which dimension.
-    pub dim: usize,
-}
-
-impl Op for LogSoftmaxBackward {
-    const NAME: &'static str = "aten::_log_softmax_backward_data";
-    const BACKWARD: &'static str = "LogSoftmaxBackwardDataBackward0";
-    const SAVES: Saves = Saves::Inputs;
-    type Inputs<'a> = [&'a Tensor; 2];
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let (grad, y) = (ctx.saved(0), ctx.saved(1));
-        let (probabilities, dims) = (y.exp()?, [self.dim as isize]);
-        grads!(ctx;
-            ctx.grad().sub(&ctx.grad().mul(&probabilities)?.sum_dims(&dims, true)?)?,
-            ctx.grad().mul(&probabilities)?.mul(&grad.sum_dims(&dims, true)?)?.neg()?,
-        )
-    }
-
-    fn arguments(&self, [grad, y]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Tensor(grad.argument()));
-        visit(Argument::Tensor(y.argument()));
-        visit(Argument::Int(self.dim as i64));
-    }
-}
-
-impl Kernel for LogSoftmaxBackward {
-    kernel_table!(LogSoftmaxBackward);
-
-    fn infer(&self, [grad, y]: [&Tensor; 2]) -> Result<Spec> {
-        if grad.shape() != y.shape() {
-            let text = format_args!("gradient of shape {:?} for shape {:?}", grad.shape(), y.shape());
-            return Err(Error::new(Cause::Shape, Self::NAME, text));
+/// A function along a dimension that keeps its output, and its gradient as an operator of its own.
+/// A line says what each is called, which kernels compute it, and the derivative of the gradient
+/// for the saved output, given the gradient's gradient, the gradient and the output.
+macro_rules! along_dim {
+    ($($(#[$doc:meta])* $op:ident: $name:literal, $node:literal, $kernel:ident;
+        $(#[$back_doc:meta])* $back:ident: $back_name:literal, $back_node:literal, $back_kernel:ident,
+        |$outer:ident, $grad:ident, $y:ident, $dims:ident| $to_grad:expr, $to_output:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $op {
+            /// Which dimension.
+            pub dim: usize,
         }
-        check_dims(Self::NAME, &[self.dim], y)?;
-        check_float(Self::NAME, grad)?;
-        Ok(Spec::like(grad))
-    }
 
-    fn cpu(&self, [grad, y]: [&Tensor; 2], out: &Tensor) -> Result<()> {
-        cpu::map2(Operand::Tensor(grad), Operand::Tensor(y), out.dtype(), out, |grad, y, out| {
-            softmax::log_softmax_backward(grad, y, self.dim, out);
-        })
+        impl Op for $op {
+            const NAME: &'static str = $name;
+            const BACKWARD: &'static str = $node;
+            const SAVES: Saves = Saves::Outputs;
+            type Inputs<'a> = [&'a Tensor; 1];
+            type Output = Tensor;
+
+            fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+                grads!(ctx; $back { dim: self.dim }.call([ctx.grad(), ctx.saved(0)])?)
+            }
+
+            fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+                visit(Argument::Tensor(x.argument()));
+                visit(Argument::Int(self.dim as i64));
+                visit(Argument::Bool(false));
+            }
+        }
+
+        impl Kernel for $op {
+            kernel_table!($op);
+
+            fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+                check_dims(Self::NAME, &[self.dim], x)?;
+                Ok(Spec::new(x.shape(), float_type(x.dtype())))
+            }
+
+            fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+                cpu::map(x, out.dtype(), out, |x, out| softmax::$kernel(x, self.dim, out))
+            }
+        }
+
+        $(#[$back_doc])*
+        #[derive(Clone, Debug)]
+        pub struct $back {
+            /// Which dimension.
+            pub dim: usize,
+        }
+
+        impl Op for $back {
+            const NAME: &'static str = $back_name;
+            const BACKWARD: &'static str = $back_node;
+            const SAVES: Saves = Saves::Inputs;
+            type Inputs<'a> = [&'a Tensor; 2];
+            type Output = Tensor;
+
+            fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+                let ($outer, $grad, $y, $dims) = (ctx.grad(), ctx.saved(0), ctx.saved(1), [self.dim as isize]);
+                grads!(ctx; $to_grad, $to_output)
+            }
+
+            fn arguments(&self, [grad, y]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
+                visit(Argument::Tensor(grad.argument()));
+                visit(Argument::Tensor(y.argument()));
+                visit(Argument::Int(self.dim as i64));
+            }
+        }
+
+        impl Kernel for $back {
+            kernel_table!($back);
+
+            fn infer(&self, [grad, y]: [&Tensor; 2]) -> Result<Spec> {
+                infer_gradient(Self::NAME, grad, y, self.dim)
+            }
+
+            fn cpu(&self, [grad, y]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+                cpu::map2(Operand::Tensor(grad), Operand::Tensor(y), out.dtype(), out, |grad, y, out| {
+                    softmax::$back_kernel(grad, y, self.dim, out);
+                })
+            }
+        }
+    )*};
+}
+
+along_dim! {
+    /// `exp(x) / sum(exp(x))` along a dimension.
+    Softmax: "aten::_softmax", "SoftmaxBackward0", softmax;
+    /// `y * (grad - sum(grad * y))` along a dimension.
+    SoftmaxBackward: "aten::_softmax_backward_data", "SoftmaxBackwardDataBackward0", softmax_backward,
+        |outer, grad, y, dims|
+        SoftmaxBackward { dim: dims[0] as usize }.call([outer, y])?,
+        {
+            let (inner, shared) = (grad.mul(y)?.sum_dims(&dims, true)?, outer.mul(y)?.sum_dims(&dims, true)?);
+            outer.mul(&grad.sub(&inner)?)?.sub(&grad.mul(&shared)?)?
+        };
+    /// `x - log(sum(exp(x)))` along a dimension.
+    LogSoftmax: "aten::_log_softmax", "LogSoftmaxBackward0", log_softmax;
+    /// `grad - exp(y) * sum(grad)` along a dimension.
+    LogSoftmaxBackward: "aten::_log_softmax_backward_data", "LogSoftmaxBackwardDataBackward0", log_softmax_backward,
+        |outer, grad, y, dims|
+        outer.sub(&outer.mul(&y.exp()?)?.sum_dims(&dims, true)?)?,
+        outer.mul(&y.exp()?)?.mul(&grad.sum_dims(&dims, true)?)?.neg()?;
+}
+
+fn infer_gradient(op: &'static str, grad: &Tensor, y: &Tensor, dim: usize) -> Result<Spec> {
+    if grad.shape() != y.shape() {
+        let text = format_args!("gradient of shape {:?} for shape {:?}", grad.shape(), y.shape());
+        return Err(Error::new(Cause::Shape, op, text));
     }
+    check_dims(op, &[dim], y)?;
+    check_float(op, grad)?;
+    Ok(Spec::like(grad))
 }
 
 impl Tensor {
+    /// `exp(x) / sum(exp(x))` along `dim`; negative ones count from the back.
+    pub fn softmax(&self, dim: isize) -> Result<Tensor> {
+        self.softmax_as(dim, None)
+    }
+
+    /// As [`softmax`](Tensor::softmax), of the elements converted to `dtype` first.
+    pub fn softmax_as(&self, dim: isize, dtype: Option<DType>) -> Result<Tensor> {
+        const NAME: &str = "aten::softmax";
+        let dim = self.dim_index(NAME, dim)?;
+        let _span = composite(NAME, [self], |visit| along_arguments(dim, dtype, visit));
+        Softmax { dim }.call([&self.as_floats(NAME, dtype)?])
+    }
+
+    /// The softmax of the negative elements along `dim`.
+    pub fn softmin(&self, dim: isize, dtype: Option<DType>) -> Result<Tensor> {
+        self.neg()?.softmax_as(dim, dtype)
+    }
+
     /// The logarithm of softmax along `dim`; negative ones count from the back.
     pub fn log_softmax(&self, dim: isize) -> Result<Tensor> {
-        let dim = self.dim_index("aten::log_softmax", dim)?;
-        let _span = composite("aten::log_softmax", [self], |visit| {
-            visit(Argument::Int(dim as i64));
-            visit(Argument::None);
-        });
-        LogSoftmax { dim }.call([self])
+        self.log_softmax_as(dim, None)
     }
+
+    /// As [`log_softmax`](Tensor::log_softmax), of the elements converted to `dtype` first.
+    pub fn log_softmax_as(&self, dim: isize, dtype: Option<DType>) -> Result<Tensor> {
+        const NAME: &str = "aten::log_softmax";
+        let dim = self.dim_index(NAME, dim)?;
+        let _span = composite(NAME, [self], |visit| along_arguments(dim, dtype, visit));
+        LogSoftmax { dim }.call([&self.as_floats(NAME, dtype)?])
+    }
+
+    fn as_floats(&self, op: &'static str, dtype: Option<DType>) -> Result<Tensor> {
+        let x = dtype.map_or_else(|| Ok(self.clone()), |dtype| self.to_dtype(dtype))?;
+        if dtype.is_some() {
+            check_float(op, &x)?;
+        }
+        Ok(x)
+    }
+}
+
+fn along_arguments(dim: usize, dtype: Option<DType>, visit: &mut dyn FnMut(Argument<'_>)) {
+    visit(Argument::Int(dim as i64));
+    visit(dtype.map_or(Argument::None, |dtype| Argument::Text(dtype.name())));
 }
