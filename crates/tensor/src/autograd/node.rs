@@ -29,11 +29,14 @@ pub enum Saves {
     Outputs,
     /// The inputs, then the outputs.
     Both,
+    /// So many inputs from the first on, then the outputs. The other inputs are missing among what
+    /// was kept.
+    FirstAndOutputs(usize),
 }
 
 impl Saves {
     pub(super) fn inputs(self) -> bool {
-        matches!(self, Saves::Inputs | Saves::InputsFrom(_) | Saves::Both)
+        !matches!(self, Saves::Nothing | Saves::Outputs)
     }
 
     /// Whether the input with this number is kept.
@@ -41,12 +44,13 @@ impl Saves {
         match self {
             Saves::Inputs | Saves::Both => true,
             Saves::InputsFrom(first) => number >= first,
+            Saves::FirstAndOutputs(count) => number < count,
             Saves::Nothing | Saves::Outputs => false,
         }
     }
 
     pub(super) fn outputs(self) -> bool {
-        matches!(self, Saves::Outputs | Saves::Both)
+        matches!(self, Saves::Outputs | Saves::Both | Saves::FirstAndOutputs(_))
     }
 }
 

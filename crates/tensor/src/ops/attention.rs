@@ -1,0 +1,158 @@
+//! Scaled dot-product attention.
+
+use super::SoftmaxBackward;
+use crate::autograd::Saves;
+use crate::{Backward, Cause, DType, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::Dims;
+
+/// Softmax, with zeros where all of a row is `-inf`.
+#[derive(Clone, Debug)]
+pub struct SafeSoftmax {
+    /// Which dimension.
+    pub dim: usize,
+}
+
+impl Op for SafeSoftmax {
+    const NAME: &'static str = "aten::_safe_softmax";
+    const BACKWARD: &'static str = "SafeSoftmaxBackward0";
+    const SAVES: Saves = Saves::Outputs;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; SoftmaxBackward { dim: self.dim }.call([ctx.grad(), ctx.saved(0)])?)
+    }
+}
+
+impl Forward for SafeSoftmax {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let dim = self.dim as isize;
+        let out = x.softmax(dim)?;
+        if x.shape().get(self.dim).is_none_or(|&size| size == 0) {
+            return Ok(out);
+        }
+        let [largest, _] = x.max_dim(dim, true)?;
+        out.zeros_like()?.where_(&largest.eq(f64::NEG_INFINITY)?, &out)
+    }
+}
+
+/// The options of [`Tensor::scaled_dot_product_attention`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Attention<'a> {
+    /// Which keys a query sees, as bool, or what is added to their scores.
+    pub mask: Option<&'a Tensor>,
+    /// Whether a query sees only the keys up to its own position.
+    pub causal: bool,
+    /// What scores are multiplied by; one over the root of the width unless given.
+    pub scale: Option<f64>,
+    /// Whether several heads of queries may share one of keys and values.
+    pub grouped: bool,
+}
+
+const NAME: &str = "aten::scaled_dot_product_attention";
+
+impl Tensor {
+    /// For each query, these, the average of `value` weighted by the softmax of how well it
+    /// matches each `key`: `[.., queries, width]`, `[.., keys, width]` and `[.., keys, size]` to
+    /// `[.., queries, size]`.
+    pub fn scaled_dot_product_attention(
+        &self,
+        key: &Tensor,
+        value: &Tensor,
+        how: Attention<'_>,
+    ) -> Result<Tensor> {
+        let tensors = [Some(self), Some(key), Some(value), how.mask];
+        let arguments = |visit: &mut dyn FnMut(Argument<'_>)| {
+            visit(Argument::Float(0.0));
+            visit(Argument::Bool(how.causal));
+            visit(how.scale.map_or(Argument::None, Argument::Float));
+            visit(Argument::Bool(how.grouped));
+        };
+        let _span = composite(NAME, tensors, arguments);
+        check(self, key, value, how)?;
+        let _span = composite("aten::_scaled_dot_product_attention_math", tensors, arguments);
+        let [query, key, value] = [self, key, value].map(widened);
+        let (query, mut key, mut value) = (query?, key?, value?);
+        if how.grouped {
+            (key, value) = (shared(&query, &key)?, shared(&query, &value)?);
+        }
+        let width = query.shape()[query.dim() - 1] as f64;
+        let scale = how.scale.unwrap_or(1.0 / width.sqrt());
+        let scores = query.mul(scale)?.matmul(&key.transpose(-2, -1)?)?;
+        let scores = masked(scores, how)?;
+        let weights = SafeSoftmax { dim: scores.dim() - 1 }.call([&scores])?;
+        weights.matmul(&value)?.to_dtype(self.dtype())
+    }
+}
+
+fn check(query: &Tensor, key: &Tensor, value: &Tensor, how: Attention<'_>) -> Result<()> {
+    let refused = |cause, what: &str| {
+        let text = format_args!(
+            "{what}: query {} {:?}, key {} {:?}, value {} {:?}, mask {:?}",
+            query.dtype(),
+            query.shape(),
+            key.dtype(),
+            key.shape(),
+            value.dtype(),
+            value.shape(),
+            how.mask.map(|mask| (mask.dtype(), mask.shape()))
+        );
+        Err(Error::new(cause, NAME, text))
+    };
+    let tensors = [query, key, value];
+    if !query.dtype().is_float() || tensors.iter().any(|x| x.dtype() != query.dtype()) {
+        return refused(Cause::DType, "expects floats of one type");
+    }
+    if tensors.iter().any(|x| x.dim() < 2) {
+        return refused(Cause::Shape, "expects at least two dimensions");
+    }
+    if how.grouped && tensors.iter().any(|x| x.dim() < 3) {
+        return refused(Cause::Shape, "expects heads to group");
+    }
+    match how.mask {
+        Some(_) if how.causal => refused(Cause::Argument, "takes a mask or is causal, not both"),
+        Some(mask) if mask.dtype() != DType::Bool && mask.dtype() != query.dtype() => {
+            refused(Cause::DType, "expects a mask of bool or of the query's type")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Half precision is computed in single precision.
+fn widened(x: &Tensor) -> Result<Tensor> {
+    if matches!(x.dtype(), DType::F16 | DType::BF16) { x.to_dtype(DType::F32) } else { Ok(x.clone()) }
+}
+
+/// Heads of keys or values repeated, so that each head of queries has its own.
+fn shared(query: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let (wanted, at) = (query.shape()[query.dim() - 3], x.dim() - 3);
+    let heads = x.shape()[at];
+    if heads == wanted {
+        return Ok(x.clone());
+    }
+    if heads == 0 || !wanted.is_multiple_of(heads) {
+        let text = format_args!("{heads} heads cannot be shared evenly by {wanted} of queries");
+        return Err(Error::new(Cause::Shape, NAME, text));
+    }
+    let (mut repeated, mut merged) = (Dims::from_slice(x.shape()), Dims::from_slice(x.shape()));
+    repeated.insert(at + 1, wanted / heads);
+    merged[at] = wanted;
+    x.unsqueeze(at as isize + 1)?.expand(repeated)?.reshape(merged)
+}
+
+/// Scores with `-inf` where a query does not see a key, or with the mask added.
+fn masked(scores: Tensor, how: Attention<'_>) -> Result<Tensor> {
+    let hidden = || Tensor::full([], f64::NEG_INFINITY, (scores.dtype(), scores.device()));
+    match how.mask {
+        Some(mask) if mask.dtype() == DType::Bool => scores.where_(mask, &hidden()?),
+        Some(mask) => scores.add(&mask.to_dtype(scores.dtype())?),
+        None if how.causal => {
+            let (queries, keys) = (scores.shape()[scores.dim() - 2], scores.shape()[scores.dim() - 1]);
+            let later =
+                Tensor::arange(keys)?.gt(&Tensor::arange(queries)?.unsqueeze(1)?)?.to(scores.device())?;
+            hidden()?.where_(&later, &scores)
+        }
+        None => Ok(scores),
+    }
+}

@@ -1,0 +1,414 @@
+//! Convolutions over one to three dimensions, and transposed ones.
+
+use super::sizes;
+use super::sliding::{PerDim, per_dim, three, windows};
+use crate::autograd::Saves;
+use crate::op::kernel_table;
+use crate::{Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::convolution::{self, Channels};
+use cresset_kernels::{Dims, Window};
+
+/// How a window moves over the dimensions after the channels; numbers for each of them.
+#[derive(Clone, Debug)]
+pub struct Convolution {
+    /// From one window to the next.
+    pub stride: Dims,
+    /// How far the first window begins before the input.
+    pub padding: Dims,
+    /// From one place of a window to the next.
+    pub dilation: Dims,
+    /// Whether elements are spread over windows instead of gathered from them.
+    pub transposed: bool,
+    /// What a transposed convolution adds at the end of its output.
+    pub output_padding: Dims,
+    /// Into how many groups channels are split, each convolved by itself.
+    pub groups: usize,
+}
+
+/// Input and weight, and a bias.
+type Operands<'a> = ([&'a Tensor; 2], Option<&'a Tensor>);
+
+impl Convolution {
+    fn rank(&self) -> usize {
+        self.stride.len()
+    }
+
+    fn refused(&self, op: &'static str, what: &str, x: &Tensor, weight: &Tensor) -> Error {
+        let text = format_args!(
+            "{what}: input {:?}, weight {:?}, {} groups",
+            x.shape(),
+            weight.shape(),
+            self.groups
+        );
+        Error::new(Cause::Shape, op, text)
+    }
+
+    /// How the channels are joined, if input and weight fit together.
+    fn channels(&self, op: &'static str, x: &Tensor, weight: &Tensor) -> Result<Channels> {
+        let refused = |what| Err(self.refused(op, what, x, weight));
+        let dims = self.rank() + 2;
+        if x.dim() != dims || weight.dim() != dims {
+            return refused("expects batch, channels and one size per dimension of input and weight");
+        }
+        let (channels, &[first, second]) = (x.shape()[1], &[weight.shape()[0], weight.shape()[1]]);
+        if self.groups == 0 || first < self.groups || !first.is_multiple_of(self.groups) {
+            return refused("the weight's first size is not a multiple of the groups");
+        }
+        let expected = if self.transposed { first } else { second.saturating_mul(self.groups) };
+        if channels != expected {
+            return refused("the weight is for another number of channels");
+        }
+        let (inputs, outputs) =
+            if self.transposed { (first / self.groups, second) } else { (second, first / self.groups) };
+        Ok(Channels { groups: self.groups, inputs, outputs })
+    }
+
+    /// The output's sizes after the channels.
+    fn output(&self, op: &'static str, x: &Tensor, weight: &Tensor) -> Result<Dims> {
+        let mut output = Dims::new();
+        for dim in 0..self.rank() {
+            let (input, kernel) = (x.shape()[dim + 2], weight.shape()[dim + 2]);
+            let numbers = [kernel, self.stride[dim], self.padding[dim], self.dilation[dim]];
+            let size = if kernel == 0 {
+                None
+            } else if self.transposed {
+                spread(input, numbers, self.output_padding[dim])
+            } else {
+                windows(input, numbers, false)
+            };
+            match size {
+                Some(size) if size > 0 || input == 0 => output.push(size),
+                _ => {
+                    return Err(self.refused(op, "the weight's window does not fit on the input", x, weight));
+                }
+            }
+        }
+        Ok(output)
+    }
+
+    /// The windows that gather, from the larger tensor's sizes to the smaller one's.
+    fn window(&self, large: &[usize], kernel: &[usize], small: &[usize]) -> Window {
+        Window {
+            input: three(&large[2..], 1),
+            kernel: three(&kernel[2..], 1),
+            stride: three(&self.stride, 1),
+            padding: three(&self.padding, 0),
+            dilation: three(&self.dilation, 1),
+            output: three(&small[2..], 1),
+        }
+    }
+
+    fn infer(&self, op: &'static str, ([x, weight], bias): Operands<'_>) -> Result<Spec> {
+        let channels = self.channels(op, x, weight)?;
+        let same = |other: &Tensor| other.dtype() == x.dtype();
+        if x.dtype() == DType::Bool || !same(weight) || bias.is_some_and(|bias| !same(bias)) {
+            let bias = bias.map_or("none", |bias| bias.dtype().name());
+            let text = format_args!(
+                "expects input, weight and bias of one number type, not {}, {} and {bias}",
+                x.dtype(),
+                weight.dtype()
+            );
+            return Err(Error::new(Cause::DType, op, text));
+        }
+        let count = channels.groups * channels.outputs;
+        if let Some(bias) = bias.filter(|bias| bias.shape() != [count]) {
+            let text = format_args!("expects a bias of shape [{count}], not {:?}", bias.shape());
+            return Err(Error::new(Cause::Shape, op, text));
+        }
+        let last = self.output(op, x, weight)?;
+        Ok(Spec::new([x.shape()[0], count].iter().chain(&last).copied().collect::<Dims>(), x.dtype()))
+    }
+
+    fn arguments(&self, ([x, weight], bias): Operands<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Tensor(weight.argument()));
+        visit(bias.map_or(Argument::None, |bias| Argument::Tensor(bias.argument())));
+        visit(Argument::Ints(&sizes(&self.stride)));
+        visit(Argument::Ints(&sizes(&self.padding)));
+        visit(Argument::Ints(&sizes(&self.dilation)));
+        visit(Argument::Bool(self.transposed));
+        visit(Argument::Ints(&sizes(&self.output_padding)));
+        visit(Argument::Int(self.groups as i64));
+    }
+
+    /// The gradient for the input: the same windows the other way round.
+    fn input_gradient(&self, grad: &Tensor, x: &[usize], weight: &Tensor) -> Result<Tensor> {
+        let mut back = Convolution { transposed: !self.transposed, ..self.clone() };
+        if back.transposed {
+            for dim in 0..self.rank() {
+                let numbers =
+                    [weight.shape()[dim + 2], self.stride[dim], self.padding[dim], self.dilation[dim]];
+                let size = spread(grad.shape()[dim + 2], numbers, 0).unwrap_or(0);
+                back.output_padding[dim] = x[dim + 2].saturating_sub(size);
+            }
+        } else {
+            back.output_padding.fill(0);
+        }
+        cut(back.call(([grad, weight], None))?, &x[2..])
+    }
+
+    /// The gradient for the weight: input and gradient in the roles of input and weight, samples
+    /// in the role of channels, and stride and dilation exchanged.
+    fn weight_gradient(&self, grad: &Tensor, x: &Tensor, weight: &[usize]) -> Result<Tensor> {
+        let (large, small) = if self.transposed { (grad, x) } else { (x, grad) };
+        let (samples, groups) = (large.shape()[0], self.groups);
+        let split: Dims =
+            [samples, groups, large.shape()[1] / groups].iter().chain(&large.shape()[2..]).copied().collect();
+        let merged: Dims = [large.shape()[1] / groups, groups * samples]
+            .iter()
+            .chain(&large.shape()[2..])
+            .copied()
+            .collect();
+        let large = large.reshape(split)?.transpose(0, 2)?.reshape(merged)?;
+        let exchanged = Convolution {
+            stride: self.dilation.clone(),
+            dilation: self.stride.clone(),
+            transposed: false,
+            output_padding: Dims::from_elem(0, self.rank()),
+            ..self.clone()
+        };
+        let out = exchanged.call(([&large, &small.transpose(0, 1)?], None))?;
+        cut(out.transpose(0, 1)?, &weight[2..])
+    }
+}
+
+/// The sizes that a transposed convolution reaches.
+fn spread(input: usize, [kernel, stride, padding, dilation]: [usize; 4], more: usize) -> Option<usize> {
+    let [input, kernel, stride, padding, dilation, more] =
+        [input, kernel, stride, padding, dilation, more].map(|number| number as i128);
+    usize::try_from((input - 1) * stride - 2 * padding + dilation * (kernel - 1) + more + 1).ok()
+}
+
+/// `x` without what its last sizes have more than wanted.
+fn cut(x: Tensor, wanted: &[usize]) -> Result<Tensor> {
+    let first = x.dim() - wanted.len();
+    let mut x = x;
+    for (dim, &size) in (first..).zip(wanted) {
+        if x.shape()[dim] > size {
+            x = x.narrow(dim as isize, 0, size)?;
+        }
+    }
+    Ok(x)
+}
+
+impl Op for Convolution {
+    const NAME: &'static str = "aten::convolution";
+    const BACKWARD: &'static str = "ConvolutionBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = Operands<'a>;
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (grad, x, weight) = (ctx.grad(), ctx.saved(0), ctx.saved(1));
+        let _span = composite("aten::convolution_backward", [grad, x, weight], |_| {});
+        let mut grads = Grads::new();
+        grads.push(if ctx.needs(0) { Some(self.input_gradient(grad, x.shape(), weight)?) } else { None });
+        grads.push(if ctx.needs(1) { Some(self.weight_gradient(grad, x, weight.shape())?) } else { None });
+        let others: Vec<isize> = (0..grad.dim() as isize).filter(|&dim| dim != 1).collect();
+        grads.push(if ctx.needs(2) { Some(grad.sum_dims(&others, false)?) } else { None });
+        Ok(grads)
+    }
+
+    fn arguments(&self, inputs: Operands<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+        Convolution::arguments(self, inputs, visit);
+    }
+
+    fn flops(&self, inputs: Operands<'_>) -> u64 {
+        flops(self, inputs)
+    }
+}
+
+fn flops(op: &Convolution, ([x, weight], bias): Operands<'_>) -> u64 {
+    let Ok(out) = Convolution::infer(op, Convolution::NAME, ([x, weight], bias)) else { return 0 };
+    let small = if op.transposed { x.shape() } else { &out.shape[..] };
+    let windows: usize = small[..1].iter().chain(&small[2..]).product();
+    2 * windows as u64 * weight.numel() as u64
+}
+
+impl Forward for Convolution {
+    fn forward(&self, inputs: Operands<'_>) -> Result<Tensor> {
+        Convolution::infer(self, Self::NAME, inputs)?;
+        let _span = composite("aten::_convolution", inputs, |_| {});
+        MkldnnConvolution(self.clone()).call(inputs)
+    }
+}
+
+/// The kernel of [`Convolution`].
+#[derive(Clone, Debug)]
+pub struct MkldnnConvolution(pub Convolution);
+
+impl Op for MkldnnConvolution {
+    const NAME: &'static str = "aten::mkldnn_convolution";
+    type Inputs<'a> = Operands<'a>;
+    type Output = Tensor;
+
+    fn arguments(&self, inputs: Operands<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+        self.0.arguments(inputs, visit);
+    }
+}
+
+impl Kernel for MkldnnConvolution {
+    kernel_table!(MkldnnConvolution);
+
+    fn infer(&self, inputs: Operands<'_>) -> Result<Spec> {
+        Convolution::infer(&self.0, Self::NAME, inputs)
+    }
+
+    fn cpu(&self, ([x, weight], bias): Operands<'_>, out: &Tensor) -> Result<()> {
+        let channels = self.0.channels(Self::NAME, x, weight)?;
+        let (reading, weights, biases) = (x.read(), weight.read(), bias.map(Tensor::read));
+        let bias = bias.zip(biases.as_ref()).map(|(bias, reading)| bias.elements(reading));
+        let mut writing = out.write();
+        let target = out.elements_mut(&mut writing);
+        let (input, weight_view) = (x.elements(&reading), weight.elements(&weights));
+        if self.0.transposed {
+            let window = self.0.window(out.shape(), weight.shape(), x.shape());
+            convolution::convolve_transposed(input, weight_view, bias, channels, &window, target);
+        } else {
+            let window = self.0.window(x.shape(), weight.shape(), out.shape());
+            convolution::convolve(input, weight_view, bias, channels, &window, target);
+        }
+        Ok(())
+    }
+}
+
+/// How far windows reach beyond the input.
+#[derive(Clone, Debug)]
+pub enum Margin {
+    /// By so much, per dimension or for all.
+    By(PerDim),
+    /// So that the output has the size of the input.
+    Same,
+}
+
+/// The options of a convolution; one number stands for all dimensions.
+#[derive(Clone, Debug)]
+pub struct Convolving {
+    /// From one window to the next.
+    pub stride: PerDim,
+    /// How far the first window begins before the input.
+    pub padding: Margin,
+    /// From one place of a window to the next.
+    pub dilation: PerDim,
+    /// Into how many groups channels are split.
+    pub groups: isize,
+    /// What a transposed convolution adds at the end of its output.
+    pub output_padding: PerDim,
+}
+
+impl Default for Convolving {
+    /// Windows at every place, none in a padding, one group.
+    fn default() -> Convolving {
+        let [one, zero] = [1, 0].map(|number| PerDim::from_elem(number, 1));
+        Convolving {
+            stride: one.clone(),
+            padding: Margin::By(zero.clone()),
+            dilation: one,
+            groups: 1,
+            output_padding: zero,
+        }
+    }
+}
+
+impl Convolving {
+    /// The operator over `rank` dimensions, all numbers checked.
+    fn over(&self, op: &'static str, rank: usize, transposed: bool, weight: &Tensor) -> Result<Convolution> {
+        let numbers = |name, given: &[isize], least| per_dim(op, name, given, rank, least);
+        let (stride, dilation) =
+            (numbers("stride", &self.stride, 1)?, numbers("dilation", &self.dilation, 1)?);
+        let output_padding = numbers("output padding", &self.output_padding, 0)?;
+        let padding = match &self.padding {
+            Margin::By(given) => numbers("padding", given, 0)?,
+            Margin::Same if stride.iter().all(|&stride| stride == 1) => same_padding(&dilation, weight, rank),
+            Margin::Same => {
+                let text = format_args!("expects a stride of 1 for the same size, not {:?}", &stride[..]);
+                return Err(Error::new(Cause::Argument, op, text));
+            }
+        };
+        let Some(groups) = usize::try_from(self.groups).ok().filter(|&groups| groups > 0) else {
+            let text = format_args!("expects at least one group, not {}", self.groups);
+            return Err(Error::new(Cause::Argument, op, text));
+        };
+        if (0..rank)
+            .any(|dim| output_padding[dim] > 0 && output_padding[dim] >= stride[dim].max(dilation[dim]))
+        {
+            let text = format_args!(
+                "expects an output padding below stride or dilation, not {:?} for {:?} and {:?}",
+                &output_padding[..],
+                &stride[..],
+                &dilation[..]
+            );
+            return Err(Error::new(Cause::Argument, op, text));
+        }
+        Ok(Convolution { stride, padding, dilation, transposed, output_padding, groups })
+    }
+}
+
+/// Half of what windows reach, rounded down: the rest is padded at the end.
+fn same_padding(dilation: &[usize], weight: &Tensor, rank: usize) -> Dims {
+    (0..rank).map(|dim| reach(dilation, weight, dim) / 2).collect()
+}
+
+/// How far a window reaches from its first place along `dim`.
+fn reach(dilation: &[usize], weight: &Tensor, dim: usize) -> usize {
+    let places = weight.shape().get(dim + 2).copied().unwrap_or(1);
+    dilation[dim].saturating_mul(places.saturating_sub(1))
+}
+
+impl Tensor {
+    fn convolve(
+        &self,
+        name: &'static str,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        (rank, transposed): (usize, bool),
+        how: &Convolving,
+    ) -> Result<Tensor> {
+        let _span = composite(name, ([self, weight], bias), |_| {});
+        let op = how.over(name, rank, transposed, weight)?;
+        let batched = self.dim() != rank + 1;
+        let mut x = if batched { self.clone() } else { self.unsqueeze(0)? };
+        op.channels(name, &x, weight)?;
+        if matches!(how.padding, Margin::Same) {
+            x = x.padded_at_end(&op, weight)?;
+        }
+        let out = op.call(([&x, weight], bias))?;
+        if batched { Ok(out) } else { out.squeeze_dim(0) }
+    }
+
+    /// Zeros after the end where windows reach an odd number of places further.
+    fn padded_at_end(self, op: &Convolution, weight: &Tensor) -> Result<Tensor> {
+        let odd = |dim: usize| (reach(&op.dilation, weight, dim) % 2) as isize;
+        let padding: Vec<isize> = (0..op.rank()).rev().flat_map(|dim| [0, odd(dim)]).collect();
+        if padding.iter().all(|&more| more == 0) { Ok(self) } else { self.constant_pad_nd(&padding, 0) }
+    }
+}
+
+/// The public functions, by the number of dimensions that windows slide over.
+macro_rules! convolutions {
+    ($($(#[$doc:meta])* $method:ident: $name:literal, $rank:literal, $transposed:literal;)*) => {
+        impl Tensor {$(
+            $(#[$doc])*
+            pub fn $method(&self, weight: &Tensor, bias: Option<&Tensor>, how: &Convolving) -> Result<Tensor> {
+                self.convolve($name, weight, bias, ($rank, $transposed), how)
+            }
+        )*}
+    };
+}
+
+convolutions! {
+    /// `[batch, channels, length]` convolved with a weight of `[outputs, channels / groups, places]`.
+    conv1d: "aten::conv1d", 1, false;
+    /// As [`conv1d`](Tensor::conv1d), over two dimensions.
+    conv2d: "aten::conv2d", 2, false;
+    /// As [`conv1d`](Tensor::conv1d), over three dimensions.
+    conv3d: "aten::conv3d", 3, false;
+    /// `[batch, channels, length]` spread with a weight of `[channels, outputs / groups, places]`:
+    /// the gradient of a convolution for its input.
+    conv_transpose1d: "aten::conv_transpose1d", 1, true;
+    /// As [`conv_transpose1d`](Tensor::conv_transpose1d), over two dimensions.
+    conv_transpose2d: "aten::conv_transpose2d", 2, true;
+    /// As [`conv_transpose1d`](Tensor::conv_transpose1d), over three dimensions.
+    conv_transpose3d: "aten::conv_transpose3d", 3, true;
+}

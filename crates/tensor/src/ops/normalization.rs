@@ -1,0 +1,16 @@
+//! Layer, group and batch normalization: elements without the mean and spread of their group.
+//!
+//! They differ in what a group is. [`Frame`] says it; the kernel and the derivative are written
+//! once, for all of them.
+
+mod batch;
+mod frame;
+mod group;
+mod layer;
+mod scale;
+
+pub use batch::*;
+pub use group::*;
+pub use layer::*;
+
+use frame::{Affine, Frame};

@@ -1,0 +1,198 @@
+//! What a group is, and normalization by groups with its derivative.
+
+use crate::autograd::is_grad_enabled;
+use crate::ops::check_float;
+use crate::{Backward, Cause, DType, Error, Grads, Result, Spec, Tensor, composite};
+use cresset_kernels::{Dims, View, elementwise, normalization};
+
+/// A tensor, a weight and a bias.
+pub(super) type Affine<'a> = [Option<&'a Tensor>; 3];
+
+/// How a tensor is seen while it is normalized.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    /// The tensor's shape, with dimensions merged or split.
+    pub(super) shape: Dims,
+    /// Along which of them a group extends.
+    pub(super) along: &'static [usize],
+    /// Along which of them weight and bias are repeated.
+    pub(super) repeated: &'static [usize],
+}
+
+impl Frame {
+    /// The shape with `dims` of size 1.
+    fn without(&self, dims: &[usize]) -> Dims {
+        self.shape.iter().enumerate().map(|(dim, &size)| if dims.contains(&dim) { 1 } else { size }).collect()
+    }
+
+    /// The sizes before, of, and after the dimensions that are not among `dims`.
+    fn split(&self, dims: &[usize]) -> [usize; 3] {
+        let others = || (0..self.shape.len()).filter(|dim| !dims.contains(dim));
+        let (first, end) = (others().next().unwrap_or(0), others().next_back().map_or(0, |last| last + 1));
+        [&self.shape[..first], &self.shape[first..end], &self.shape[end..]]
+            .map(|sizes| sizes.iter().product())
+    }
+
+    /// The number of groups.
+    fn groups(&self) -> usize {
+        self.split(self.along)[1]
+    }
+
+    /// Elements in a group.
+    pub(super) fn count(&self) -> usize {
+        let [outer, _, inner] = self.split(self.along);
+        outer * inner
+    }
+}
+
+/// The output, and the mean and scale of each group.
+pub(super) fn infer(
+    op: &'static str,
+    frame: &Frame,
+    [x, weight, bias]: Affine<'_>,
+    expected: &[usize],
+) -> Result<[Spec; 3]> {
+    let x = given(x);
+    check_float(op, x)?;
+    for (tensor, name) in [weight, bias].into_iter().zip(["weight", "bias"]) {
+        check_parameter(op, x, tensor, name, expected)?;
+    }
+    let statistics = Spec::new([frame.groups()], wide(x.dtype()));
+    Ok([Spec::like(x), statistics.clone(), statistics])
+}
+
+/// The first input.
+pub(super) fn given<'a>(x: Option<&'a Tensor>) -> &'a Tensor {
+    x.expect("the first input is always given")
+}
+
+/// Refuses another shape than expected, and other types than the input's, or single precision
+/// beside half precision.
+pub(super) fn check_parameter(
+    op: &'static str,
+    x: &Tensor,
+    parameter: Option<&Tensor>,
+    name: &str,
+    expected: &[usize],
+) -> Result<()> {
+    let Some(parameter) = parameter else { return Ok(()) };
+    let (shape, dtype) = (parameter.shape(), parameter.dtype());
+    if shape != expected {
+        let text = format_args!(
+            "expects a {name} of shape {expected:?} for an input of shape {:?}, not {shape:?}",
+            x.shape()
+        );
+        return Err(Error::new(Cause::Shape, op, text));
+    }
+    if dtype != x.dtype() && dtype != wide(x.dtype()) {
+        let text = format_args!("expects a {name} of {} like the input, not {dtype}", x.dtype());
+        return Err(Error::new(Cause::DType, op, text));
+    }
+    Ok(())
+}
+
+/// The type that half precision is computed in; others are computed in their own.
+fn wide(dtype: DType) -> DType {
+    if dtype == DType::F64 { DType::F64 } else { DType::F32 }
+}
+
+/// Mean and variance of each group.
+pub(super) fn moments(frame: &Frame, x: &Tensor) -> Vec<(f64, f64)> {
+    normalization::moments(x.elements(&x.read()), frame.split(frame.along))
+}
+
+/// Fills the output from `(mean, variance)` of each group, and keeps mean and scale.
+pub(super) fn fill(
+    frame: &Frame,
+    [x, weight, bias]: Affine<'_>,
+    moments: Vec<(f64, f64)>,
+    epsilon: f64,
+    [out, means, scales]: &[Tensor; 3],
+) -> Result<()> {
+    let shifts: Vec<_> =
+        moments.into_iter().map(|(mean, variance)| (mean, 1.0 / (variance + epsilon).sqrt())).collect();
+    keep(shifts.iter().map(|shift| shift.0), means);
+    keep(shifts.iter().map(|shift| shift.1), scales);
+    let x = given(x);
+    let (reading, weights, biases) = (x.read(), weight.map(Tensor::read), bias.map(Tensor::read));
+    let affine = [weight.zip(weights.as_ref()), bias.zip(biases.as_ref())];
+    normalization::normalize(
+        x.elements(&reading),
+        frame.split(frame.along),
+        &shifts,
+        frame.split(frame.repeated),
+        affine.map(|given| given.map(|(tensor, reading)| tensor.elements(reading))),
+        out.elements_mut(&mut out.write()),
+    );
+    Ok(())
+}
+
+/// Writes numbers into a tensor of one dimension.
+pub(super) fn keep(numbers: impl Iterator<Item = f64>, out: &Tensor) {
+    let numbers: Vec<f64> = numbers.collect();
+    let layout = cresset_kernels::Layout::contiguous(out.shape()).expect("the tensor exists");
+    elementwise::copy(View::of(&numbers, &layout), out.elements_mut(&mut out.write()));
+}
+
+/// Where the mean and scale that elements were normalized by come from.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Statistics {
+    /// From the elements themselves, which get a gradient through them.
+    Own { epsilon: f64 },
+    /// From elsewhere.
+    Fixed,
+}
+
+/// The gradients of input, weight and bias, at the places of these among the inputs.
+///
+/// While calls are recorded, mean and scale are computed anew from the input, so that they have
+/// derivatives themselves.
+pub(super) fn gradients(
+    op: &'static str,
+    frame: &Frame,
+    statistics: Statistics,
+    ctx: &Backward<'_>,
+    [x, weight, mean, scale]: [Option<&Tensor>; 4],
+) -> Result<Grads> {
+    let _span = composite(op, [Some(ctx.grad()), x, mean, scale, weight], |_| {});
+    let seen = |x: &Tensor| x.to_dtype(wide(x.dtype()))?.reshape(&frame.shape);
+    let (grad, x) = (seen(ctx.grad())?, seen(given(x))?);
+    let along: Vec<isize> = frame.along.iter().map(|&dim| dim as isize).collect();
+    let repeated: Vec<isize> = frame.repeated.iter().map(|&dim| dim as isize).collect();
+    let (centred, scale) = match statistics {
+        Statistics::Own { epsilon } if is_grad_enabled() => {
+            let centred = x.sub(&x.mean_dims(&along, true)?)?;
+            let variance = centred.mul(&centred)?.mean_dims(&along, true)?;
+            (centred, variance.add(epsilon)?.sqrt()?.reciprocal()?)
+        }
+        _ => {
+            let shape = frame.without(frame.along);
+            (x.sub(&given(mean).reshape(&shape)?)?, given(scale).reshape(&shape)?)
+        }
+    };
+    let standard = centred.mul(&scale)?;
+    let mut grads = Grads::from_elem(None, 3);
+    if ctx.needs(0) {
+        let weighted = match weight {
+            Some(weight) => {
+                grad.mul(&weight.to_dtype(grad.dtype())?.reshape(frame.without(frame.repeated))?)?
+            }
+            None => grad.clone(),
+        };
+        let inner = match statistics {
+            Statistics::Own { .. } => {
+                let aligned = weighted.mul(&standard)?.mean_dims(&along, true)?;
+                weighted.sub(&weighted.mean_dims(&along, true)?)?.sub(&standard.mul(&aligned)?)?
+            }
+            Statistics::Fixed => weighted,
+        };
+        grads[0] = Some(inner.mul(&scale)?.reshape(ctx.shape(0))?);
+    }
+    if ctx.needs(1) {
+        grads[1] = Some(grad.mul(&standard)?.sum_dims(&repeated, false)?.reshape(ctx.shape(1))?);
+    }
+    if ctx.needs(2) {
+        grads[2] = Some(grad.sum_dims(&repeated, false)?.reshape(ctx.shape(2))?);
+    }
+    Ok(grads)
+}

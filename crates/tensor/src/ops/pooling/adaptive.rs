@@ -1,0 +1,243 @@
+//! Pooling to a given size: windows that share the input evenly.
+
+use super::maximum::{check_maxima, fill, pick, put};
+use super::{plane, pooled_dims, resized};
+use crate::autograd::Saves;
+use crate::op::kernel_table;
+use crate::ops::check_float;
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::pooling::{self, Span, Windows};
+
+/// The sizes asked for, checked against the last two dimensions of `x`.
+fn output(op: &'static str, x: &Tensor, sizes: &[Option<isize>]) -> Result<[usize; 2]> {
+    let refused = || {
+        let text = format_args!(
+            "expects a size from 0 on for each of the last 2 dimensions of {:?}, not {sizes:?}",
+            x.shape()
+        );
+        Error::new(Cause::Argument, op, text)
+    };
+    let input = pooled_dims(op, x, 2)?;
+    let sizes: [Option<isize>; 2] = match sizes {
+        [one] => [*one; 2],
+        &[rows, columns] => [rows, columns],
+        _ => return Err(refused()),
+    };
+    let size = |dim: usize| match sizes[dim] {
+        Some(size) => usize::try_from(size).map_err(|_| refused()),
+        None => Ok(input[dim]),
+    };
+    Ok([size(0)?, size(1)?])
+}
+
+/// Windows that share the last two dimensions of `x` among `output`.
+fn windows(x: &Tensor, output: [usize; 2]) -> Windows {
+    let input = &x.shape()[x.dim() - 2..];
+    let spans = |dim: usize| {
+        let (size, count) = (input[dim], output[dim]);
+        let span = |i: usize| {
+            let (start, end) = (i * size / count, ((i + 1) * size).div_ceil(count));
+            Span { start, end, step: 1, count: end - start }
+        };
+        (0..count).map(span).collect()
+    };
+    plane(input, vec![spans(0), spans(1)])
+}
+
+/// Averages of windows that share the last two dimensions evenly.
+#[derive(Clone, Debug)]
+pub struct AdaptiveAvgPool2d {
+    /// How many windows there are.
+    pub output: [usize; 2],
+}
+
+impl Op for AdaptiveAvgPool2d {
+    const NAME: &'static str = "aten::_adaptive_avg_pool2d";
+    const BACKWARD: &'static str = "AdaptiveAvgPool2DBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; AdaptiveAvgPool2dBackward.call([ctx.grad(), ctx.saved(0)])?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Ints(&self.output.map(|size| size as i64)));
+    }
+}
+
+impl Kernel for AdaptiveAvgPool2d {
+    kernel_table!(AdaptiveAvgPool2d);
+
+    fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+        check_float(Self::NAME, x)?;
+        pooled_dims(Self::NAME, x, 2)?;
+        Ok(Spec::new(resized(x, &self.output), x.dtype()))
+    }
+
+    fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+        let (reading, mut writing) = (x.read(), out.write());
+        pooling::average(
+            x.elements(&reading),
+            &windows(x, self.output),
+            None,
+            out.elements_mut(&mut writing),
+        );
+        Ok(())
+    }
+}
+
+/// Gradients of windows, shared by what they see.
+#[derive(Clone, Debug)]
+pub struct AdaptiveAvgPool2dBackward;
+
+/// How many windows a gradient has over the last two dimensions, if it is one for `x`.
+fn windows_of(op: &'static str, grad: &Tensor, x: &Tensor) -> Result<[usize; 2]> {
+    let sizes = grad.dim().checked_sub(2).map(|at| [grad.shape()[at], grad.shape()[at + 1]]);
+    let Some(output) = sizes.filter(|_| grad.dim() == x.dim()) else {
+        let text = format_args!("gradient of shape {:?} for shape {:?}", grad.shape(), x.shape());
+        return Err(Error::new(Cause::Shape, op, text));
+    };
+    Ok(output)
+}
+
+impl Op for AdaptiveAvgPool2dBackward {
+    const NAME: &'static str = "aten::_adaptive_avg_pool2d_backward";
+    const BACKWARD: &'static str = "AdaptiveAvgPool2DBackwardBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = [&'a Tensor; 2];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let output = windows_of(Self::NAME, ctx.saved(0), ctx.saved(1))?;
+        grads!(ctx; AdaptiveAvgPool2d { output }.call([ctx.grad()])?, ctx.grad().zeros_like()?)
+    }
+}
+
+impl Kernel for AdaptiveAvgPool2dBackward {
+    kernel_table!(AdaptiveAvgPool2dBackward);
+
+    fn infer(&self, [grad, x]: [&Tensor; 2]) -> Result<Spec> {
+        let output = windows_of(Self::NAME, grad, x)?;
+        super::check_gradient(Self::NAME, grad, &AdaptiveAvgPool2d { output }.infer([x])?)?;
+        Ok(Spec::like(x))
+    }
+
+    fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+        let windows = windows(x, windows_of(Self::NAME, grad, x)?);
+        let (reading, mut writing) = (grad.read(), out.write());
+        pooling::average_backward(grad.elements(&reading), &windows, None, out.elements_mut(&mut writing));
+        Ok(())
+    }
+}
+
+/// Maxima of windows that share the last two dimensions evenly, and where each is in its plane.
+#[derive(Clone, Debug)]
+pub struct AdaptiveMaxPool2d {
+    /// How many windows there are.
+    pub output: [usize; 2],
+}
+
+impl Op for AdaptiveMaxPool2d {
+    const NAME: &'static str = "aten::adaptive_max_pool2d";
+    const BACKWARD: &'static str = "AdaptiveMaxPool2DBackward0";
+    const SAVES: Saves = Saves::Both;
+    const DIFFERENTIABLE: usize = 1;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = [Tensor; 2];
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; AdaptiveMaxPool2dBackward.call([ctx.grad(), ctx.saved(0), ctx.saved(2)])?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Ints(&self.output.map(|size| size as i64)));
+    }
+}
+
+impl Kernel for AdaptiveMaxPool2d {
+    kernel_table!(AdaptiveMaxPool2d);
+
+    fn infer(&self, [x]: [&Tensor; 1]) -> Result<[Spec; 2]> {
+        pooled_dims(Self::NAME, x, 2)?;
+        let shape = resized(x, &self.output);
+        Ok([Spec::new(&shape, x.dtype()), Spec::new(&shape, DType::I64)])
+    }
+
+    fn cpu(&self, [x]: [&Tensor; 1], outputs: &[Tensor; 2]) -> Result<()> {
+        fill(x, &windows(x, self.output), outputs);
+        Ok(())
+    }
+}
+
+/// Gradients put where the maxima were.
+#[derive(Clone, Debug)]
+pub struct AdaptiveMaxPool2dBackward;
+
+impl Op for AdaptiveMaxPool2dBackward {
+    const NAME: &'static str = "aten::adaptive_max_pool2d_backward";
+    const BACKWARD: &'static str = "AdaptiveMaxPool2DBackwardBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// The gradient, what was pooled, and where the maxima were.
+    type Inputs<'a> = [&'a Tensor; 3];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; pick(ctx.grad(), ctx.saved(2), 2)?, ctx.grad().zeros_like()?)
+    }
+}
+
+impl Kernel for AdaptiveMaxPool2dBackward {
+    kernel_table!(AdaptiveMaxPool2dBackward);
+
+    fn infer(&self, [grad, x, indices]: [&Tensor; 3]) -> Result<Spec> {
+        let output = windows_of(Self::NAME, grad, x)?;
+        let [expected, _] = AdaptiveMaxPool2d { output }.infer([x])?;
+        check_maxima(Self::NAME, grad, indices, &expected)?;
+        Ok(Spec::like(x))
+    }
+
+    fn cpu(&self, [grad, _, indices]: [&Tensor; 3], out: &Tensor) -> Result<()> {
+        put(grad, indices, 2, out);
+        Ok(())
+    }
+}
+
+impl Tensor {
+    /// Averages of windows that share the last two dimensions evenly, `sizes` of them.
+    pub fn adaptive_avg_pool2d(&self, sizes: &[Option<isize>]) -> Result<Tensor> {
+        const NAME: &str = "aten::adaptive_avg_pool2d";
+        let output = output(NAME, self, sizes)?;
+        let _span = composite(NAME, [self], |visit| visit(Argument::Ints(&output.map(|size| size as i64))));
+        if output == [1, 1] {
+            return self.mean_dims(&[-2, -1], true);
+        }
+        AdaptiveAvgPool2d { output }.call([self])
+    }
+
+    /// Averages of windows that share the last dimension evenly, `size` of them.
+    pub fn adaptive_avg_pool1d(&self, size: isize) -> Result<Tensor> {
+        let _span =
+            composite("aten::adaptive_avg_pool1d", [self], |visit| visit(Argument::Ints(&[size as i64])));
+        self.unsqueeze(-2)?.adaptive_avg_pool2d(&[Some(1), Some(size)])?.squeeze_dim(-2)
+    }
+
+    /// Maxima of windows that share the last two dimensions evenly, `sizes` of them, and where
+    /// each is in its plane.
+    pub fn adaptive_max_pool2d(&self, sizes: &[Option<isize>]) -> Result<[Tensor; 2]> {
+        AdaptiveMaxPool2d { output: output(AdaptiveMaxPool2d::NAME, self, sizes)? }.call([self])
+    }
+
+    /// Maxima of windows that share the last dimension evenly, `size` of them, and where each is
+    /// in its line.
+    pub fn adaptive_max_pool1d(&self, size: isize) -> Result<[Tensor; 2]> {
+        let _span =
+            composite("aten::adaptive_max_pool1d", [self], |visit| visit(Argument::Ints(&[size as i64])));
+        let [out, indices] = self.unsqueeze(-2)?.adaptive_max_pool2d(&[Some(1), Some(size)])?;
+        Ok([out.squeeze_dim(-2)?, indices.squeeze_dim(-2)?])
+    }
+}
