@@ -156,6 +156,18 @@ impl<'a> From<&'a Term> for Operand<'a> {
     }
 }
 
+/// An argument that is of one kind or of another.
+#[derive(Clone)]
+pub enum Either<A, B> {
+    /// Of the first kind.
+    One(A),
+    /// Of the second.
+    Other(B),
+}
+
+/// The number 0, and nothing else.
+pub struct Zero;
+
 /// What an argument can be asked for as.
 pub trait FromValue: Sized {
     /// What it looks like, for messages.
@@ -206,6 +218,10 @@ from_value! {
         Value::Text(text) | Value::Device(text) | Value::MemoryFormat(text) => Some(text.clone()),
         _ => None,
     };
+    Zero, "0": |value, _tensors| match value {
+        Value::Scalar(scalar) if scalar.as_f64() == 0.0 => Some(Zero),
+        _ => None,
+    };
     DType, "a dtype": |value, _tensors| match value {
         Value::DType(dtype) => Some(*dtype),
         _ => None,
@@ -214,6 +230,16 @@ from_value! {
         Value::Scalar(scalar) => Some(Term::Scalar(*scalar)),
         other => Tensor::from_value(other, tensors).map(Term::Tensor),
     };
+}
+
+impl<A: FromValue, B: FromValue> FromValue for Either<A, B> {
+    const EXPECTED: &'static str = A::EXPECTED;
+
+    #[expect(private_interfaces, reason = "recorded values are nobody's business outside")]
+    fn from_value(value: &Value, tensors: &Tensors) -> Option<Either<A, B>> {
+        let one = A::from_value(value, tensors).map(Either::One);
+        one.or_else(|| B::from_value(value, tensors).map(Either::Other))
+    }
 }
 
 impl<T: FromValue> FromValue for Option<T> {

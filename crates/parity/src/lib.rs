@@ -24,7 +24,7 @@ mod report;
 mod subscript;
 mod value;
 
-pub use arguments::{Arguments, KEYWORD, Term};
+pub use arguments::{Arguments, Either, KEYWORD, Term, Zero};
 pub use golden::{BadFile, Golden};
 pub use replay::{Verdict, replay, replay_error};
 pub use report::{Report, Row};

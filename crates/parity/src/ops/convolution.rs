@@ -1,5 +1,144 @@
-//! Convolutions and pooling.
+//! Convolutions, pooling and what windows see.
 
 use super::Entry;
+use crate::arguments::{Arguments, Either};
+use cresset_tensor::ops::{Averaging, Convolving, Margin, PerDim, Pooling, Unfolding};
+use cresset_tensor::{Cause, Error, Result, Tensor};
 
-pub(super) const OPS: &[Entry] = &[];
+pub(super) const OPS: &[Entry] = &[
+    Entry::one("nn.functional.conv1d", |a| convolved(a, Tensor::conv1d)),
+    Entry::one("nn.functional.conv2d", |a| convolved(a, Tensor::conv2d)),
+    Entry::one("nn.functional.conv3d", |a| convolved(a, Tensor::conv3d)),
+    Entry::one("nn.functional.conv_transpose1d", |a| transposed(a, Tensor::conv_transpose1d)),
+    Entry::one("nn.functional.conv_transpose2d", |a| transposed(a, Tensor::conv_transpose2d)),
+    Entry::one("nn.functional.conv_transpose3d", |a| transposed(a, Tensor::conv_transpose3d)),
+    Entry::one("nn.functional.unfold", |a| {
+        let windows = Unfolding {
+            kernel: numbers(a, 1, "kernel_size", &[])?,
+            dilation: numbers(a, 2, "dilation", &[1])?,
+            padding: numbers(a, 3, "padding", &[0])?,
+            stride: numbers(a, 4, "stride", &[1])?,
+        };
+        input(a)?.im2col(&windows)
+    }),
+    Entry::many("nn.functional.max_pool1d", |a| {
+        largest(a, Tensor::max_pool1d, Tensor::max_pool1d_with_indices)
+    }),
+    Entry::many("nn.functional.max_pool2d", |a| {
+        largest(a, Tensor::max_pool2d, Tensor::max_pool2d_with_indices)
+    }),
+    Entry::many("nn.functional.max_pool3d", |a| {
+        largest(a, Tensor::max_pool3d, Tensor::max_pool3d_with_indices)
+    }),
+    Entry::one("nn.functional.avg_pool1d", |a| averaged(a, Tensor::avg_pool1d)),
+    Entry::one("nn.functional.avg_pool2d", |a| averaged(a, Tensor::avg_pool2d)),
+    Entry::one("nn.functional.avg_pool3d", |a| averaged(a, Tensor::avg_pool3d)),
+    Entry::one("nn.functional.adaptive_avg_pool1d", |a| input(a)?.adaptive_avg_pool1d(only(a)?)),
+    Entry::one("nn.functional.adaptive_avg_pool2d", |a| {
+        input(a)?.adaptive_avg_pool2d(&a.get::<Vec<Option<isize>>>(1, "output_size")?)
+    }),
+    Entry::many("nn.functional.adaptive_max_pool1d", |a| {
+        first_unless_asked(a, 2, input(a)?.adaptive_max_pool1d(only(a)?))
+    }),
+    Entry::many("nn.functional.adaptive_max_pool2d", |a| {
+        first_unless_asked(
+            a,
+            2,
+            input(a)?.adaptive_max_pool2d(&a.get::<Vec<Option<isize>>>(1, "output_size")?),
+        )
+    }),
+];
+
+fn input(a: &Arguments<'_>) -> Result<Tensor> {
+    a.get(0, "input")
+}
+
+fn numbers(a: &Arguments<'_>, position: usize, name: &'static str, default: &[isize]) -> Result<PerDim> {
+    Ok(a.get::<Option<Vec<isize>>>(position, name)?.map_or_else(|| default.into(), PerDim::from_vec))
+}
+
+/// One size, or a list of one.
+fn only(a: &Arguments<'_>) -> Result<isize> {
+    match a.get::<Vec<isize>>(1, "output_size")?[..] {
+        [one] => Ok(one),
+        ref others => Err(Error::new(Cause::Argument, "", format_args!("expects one size, not {others:?}"))),
+    }
+}
+
+type Convolve = fn(&Tensor, &Tensor, Option<&Tensor>, &Convolving) -> Result<Tensor>;
+
+fn convolved(a: &Arguments<'_>, convolve: Convolve) -> Result<Tensor> {
+    let padding = match a.get::<Option<Either<String, Vec<isize>>>>(4, "padding")? {
+        Some(Either::One(name)) => margin(&name)?,
+        Some(Either::Other(numbers)) => Margin::By(numbers.into()),
+        None => Margin::By(PerDim::from_elem(0, 1)),
+    };
+    let how = Convolving {
+        stride: numbers(a, 3, "stride", &[1])?,
+        padding,
+        dilation: numbers(a, 5, "dilation", &[1])?,
+        groups: a.or(6, "groups", 1)?,
+        ..Convolving::default()
+    };
+    let bias: Option<Tensor> = a.get(2, "bias")?;
+    convolve(&input(a)?, &a.get::<Tensor>(1, "weight")?, bias.as_ref(), &how)
+}
+
+fn margin(name: &str) -> Result<Margin> {
+    match name {
+        "same" => Ok(Margin::Same),
+        "valid" => Ok(Margin::By(PerDim::from_elem(0, 1))),
+        other => Err(Error::new(Cause::Argument, "", format_args!("{other:?} is no padding"))),
+    }
+}
+
+fn transposed(a: &Arguments<'_>, convolve: Convolve) -> Result<Tensor> {
+    let how = Convolving {
+        stride: numbers(a, 3, "stride", &[1])?,
+        padding: Margin::By(numbers(a, 4, "padding", &[0])?),
+        output_padding: numbers(a, 5, "output_padding", &[0])?,
+        groups: a.or(6, "groups", 1)?,
+        dilation: numbers(a, 7, "dilation", &[1])?,
+    };
+    let bias: Option<Tensor> = a.get(2, "bias")?;
+    convolve(&input(a)?, &a.get::<Tensor>(1, "weight")?, bias.as_ref(), &how)
+}
+
+fn windows(a: &Arguments<'_>) -> Result<Pooling> {
+    Ok(Pooling {
+        stride: numbers(a, 2, "stride", &[])?,
+        padding: numbers(a, 3, "padding", &[0])?,
+        ..Pooling::new(a.get::<Vec<isize>>(1, "kernel_size")?)
+    })
+}
+
+fn averaged(a: &Arguments<'_>, average: fn(&Tensor, &Averaging) -> Result<Tensor>) -> Result<Tensor> {
+    let windows = Pooling { ceil_mode: a.or(4, "ceil_mode", false)?, ..windows(a)? };
+    let count_include_pad = a.or(5, "count_include_pad", true)?;
+    let divisor_override = a.get(6, "divisor_override")?;
+    average(&input(a)?, &Averaging { windows, count_include_pad, divisor_override })
+}
+
+fn largest(
+    a: &Arguments<'_>,
+    alone: fn(&Tensor, &Pooling) -> Result<Tensor>,
+    with_indices: fn(&Tensor, &Pooling) -> Result<[Tensor; 2]>,
+) -> Result<Vec<Tensor>> {
+    let windows = Pooling {
+        dilation: numbers(a, 4, "dilation", &[1])?,
+        ceil_mode: a.or(5, "ceil_mode", false)?,
+        ..windows(a)?
+    };
+    if a.or(6, "return_indices", false)? {
+        with_indices(&input(a)?, &windows).map(Vec::from)
+    } else {
+        alone(&input(a)?, &windows).map(|out| vec![out])
+    }
+}
+
+fn first_unless_asked(a: &Arguments<'_>, position: usize, both: Result<[Tensor; 2]>) -> Result<Vec<Tensor>> {
+    let asked = a.or(position, "return_indices", false)?;
+    let mut both = Vec::from(both?);
+    both.truncate(if asked { 2 } else { 1 });
+    Ok(both)
+}
