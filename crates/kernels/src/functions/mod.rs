@@ -1,0 +1,74 @@
+//! Scalar functions as small types, for the loops of [`elementwise`](crate::elementwise).
+//!
+//! A new function is a struct with one of these traits; nothing here needs to know it.
+//! Loops call `apply` with `f32` or `f64`: half-precision elements are computed in `f32`
+//! and rounded once.
+
+mod binary;
+mod ternary;
+mod unary;
+
+pub use binary::*;
+pub use ternary::*;
+pub use unary::*;
+
+use crate::{Float, Number};
+
+/// A function of one float.
+pub trait Unary: Copy {
+    /// The function's value.
+    fn apply<T: Float>(self, x: T) -> T;
+}
+
+/// A function of one number, integers too.
+pub trait NumberUnary: Copy {
+    /// The function's value.
+    fn apply<T: Number>(self, x: T) -> T;
+}
+
+/// A function of two numbers, integers too.
+pub trait Binary: Copy {
+    /// The function's value.
+    fn apply<T: Number>(self, a: T, b: T) -> T;
+}
+
+/// A function of two floats.
+pub trait FloatBinary: Copy {
+    /// The function's value.
+    fn apply<T: Float>(self, a: T, b: T) -> T;
+}
+
+/// A function of three floats.
+pub trait FloatTernary: Copy {
+    /// The function's value.
+    fn apply<T: Float>(self, a: T, b: T, c: T) -> T;
+}
+
+// One row per function without parameters: what it is, its name and arguments, its value.
+macro_rules! functions {
+    ($kind:ident of $number:ident: $(#[doc = $doc:literal] $name:ident($($x:ident),*) => $value:expr;)*) => {$(
+        #[doc = $doc]
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+
+        impl $kind for $name {
+            #[inline(always)]
+            fn apply<T: $number>(self, $($x: T),*) -> T {
+                $value
+            }
+        }
+    )*};
+}
+use functions;
+
+#[inline(always)]
+pub(crate) fn is_nan<T: PartialEq>(x: T) -> bool {
+    #[expect(clippy::eq_op, reason = "only NaN differs from itself")]
+    let nan = x != x;
+    nan
+}
+
+#[inline(always)]
+fn number<T: Number>(condition: bool) -> T {
+    if condition { T::ONE } else { T::ZERO }
+}

@@ -1,0 +1,73 @@
+//! Functions of one number.
+
+use super::{NumberUnary, Unary, functions, number};
+use crate::{Float, Number};
+
+functions! { Unary of Float:
+    /// `e^x`
+    Exp(x) => x.exponential();
+    /// `e^x - 1`, exact near zero
+    Expm1(x) => x.exp_m1();
+    /// The natural logarithm
+    Log(x) => x.ln();
+    /// `log(1 + x)`, exact near zero
+    Log1p(x) => x.ln_1p();
+    /// The logarithm to base 2
+    Log2(x) => x.log2();
+    /// The square root
+    Sqrt(x) => x.sqrt();
+    /// `1 / sqrt(x)`
+    Rsqrt(x) => T::ONE / x.sqrt();
+    /// `1 / x`
+    Reciprocal(x) => T::ONE / x;
+    /// The hyperbolic tangent
+    Tanh(x) => x.hyperbolic_tangent();
+    /// `1 / (1 + e^-x)`
+    Sigmoid(x) => T::ONE / (T::ONE + (-x).exponential());
+    /// The sine
+    Sin(x) => x.sin();
+    /// The cosine
+    Cos(x) => x.cos();
+    /// The error function
+    Erf(x) => Float::erf(x);
+    /// The next integer below
+    Floor(x) => x.floor();
+    /// The next integer above
+    Ceil(x) => x.ceil();
+    /// The nearest integer, halves to the even one
+    Round(x) => x.round_even();
+    /// The next integer towards zero
+    Trunc(x) => x.trunc();
+}
+
+functions! { NumberUnary of Number:
+    /// `-x`
+    Neg(x) => if T::DTYPE.is_float() { x.times(T::ZERO.minus(T::ONE)) } else { T::ZERO.minus(x) };
+    /// `x` without its sign
+    Abs(x) => if x <= T::ZERO { T::ZERO.minus(x) } else { x };
+    /// `1`, `0` or `-1`; `0` for NaN
+    Sign(x) => number::<T>(x > T::ZERO).minus(number(x < T::ZERO));
+    /// `x * x`
+    Square(x) => x.times(x);
+    /// `x`, or `0` where negative
+    Relu(x) => if x < T::ZERO { T::ZERO } else { x };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_zero_are_kept_where_they_mean_something() {
+        assert!(Neg.apply(0.0f32).is_sign_negative());
+        assert!(Abs.apply(-0.0f32).is_sign_positive());
+        assert_eq!(Abs.apply(-2.5f64), 2.5);
+        assert_eq!([Sign.apply(-3.0f32), Sign.apply(0.0), Sign.apply(f32::NAN)], [-1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn rounding_goes_to_even() {
+        let rounded = [-1.5f32, -0.5, 0.5, 1.5, 2.5].map(|x| Round.apply(x));
+        assert_eq!(rounded, [-2.0, -0.0, 0.0, 2.0, 2.0]);
+    }
+}
