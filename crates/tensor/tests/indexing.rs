@@ -156,9 +156,9 @@ fn a_source_may_share_memory_with_its_target() {
 
 #[test]
 fn expanded_indices_beyond_memory_are_errors() {
-    let endless = Tensor::new([0i64]).unwrap().expand([1 << 50]).unwrap();
-    let column = endless.view([1 << 50, 1]).unwrap();
-    let mask = Tensor::new([false]).unwrap().expand([1 << 50]).unwrap();
+    let endless = Tensor::new([0i64]).unwrap().expand([1i64 << 50]).unwrap();
+    let column = endless.view([1i64 << 50, 1]).unwrap();
+    let mask = Tensor::new([false]).unwrap().expand([1i64 << 50]).unwrap();
     let x = numbers(&[1]);
     let results = [
         x.index_select(0, &endless).map(drop),

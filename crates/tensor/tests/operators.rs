@@ -67,7 +67,10 @@ fn reductions_over_all_and_some_dimensions() {
     let error = x.sum_dims(&[2], false).unwrap_err();
     assert_eq!(error.to_string(), "aten::sum: dimension 2 is out of range: expected -2 to 1");
     let error = Tensor::new([1i64]).unwrap().mean().unwrap_err();
-    assert_eq!(error.to_string(), "aten::mean: expects floats, not i64; convert with to_dtype() first");
+    assert_eq!(
+        error.to_string(),
+        "aten::mean: gives floats, not i64; convert with to_dtype() or ask for a float type"
+    );
     let error = Tensor::zeros([0], ()).unwrap().max().unwrap_err();
     assert_eq!(error.to_string(), "aten::max: a tensor of shape [0] has no elements to choose from");
 }
@@ -106,11 +109,8 @@ fn products_that_do_not_fit_say_both_shapes() {
     let error = a.mm(&doubles).unwrap_err();
     assert_eq!(error.to_string(), "aten::mm: expects two tensors of one number type, not f32 and f64");
     assert_eq!(error.cause(), Cause::DType);
-    let error = a.linear(&b, None).unwrap_err();
-    assert!(
-        error.to_string().starts_with("aten::linear: input of shape [64, 784] has 784 features"),
-        "{error}"
-    );
+    let text = "an input of shape [64, 784] takes a weight of shape [outputs, 784] or [784], not [512, 256]";
+    assert_eq!(a.linear(&b, None).unwrap_err().to_string(), format!("aten::linear: {text}"));
 }
 
 #[test]
@@ -143,7 +143,10 @@ fn classification_losses_match_hand_computed_values() {
     let error = scores.cross_entropy(&Tensor::new([3i64, 0]).unwrap()).unwrap_err();
     assert_eq!(error.to_string(), "aten::nll_loss_forward: target index 3 is out of range for size 3");
     let error = scores.cross_entropy(&Tensor::new([1i64]).unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "aten::cross_entropy_loss: 2 samples of shape [2, 3] but 1 targets");
+    assert_eq!(
+        error.to_string(),
+        "aten::cross_entropy_loss: expects scores of [classes] or [samples, classes, ..] and targets of the same shape without classes, not [2, 3] and [1]"
+    );
 }
 
 #[test]
@@ -246,7 +249,7 @@ fn zero_size_and_zero_dim_tensors_work_everywhere() {
     assert_eq!(empty.sum().unwrap().item().unwrap().as_f64(), 0.0);
     assert_eq!(empty.t().unwrap().mm(&empty).unwrap().to_vec::<f32>().unwrap(), [0.0; 9]);
     let point = Tensor::new(3.0f32).unwrap();
-    assert_eq!(point.shape(), []);
+    assert!(point.shape().is_empty());
     assert_eq!(point.max_dim(0, false).unwrap()[0].item().unwrap().as_f64(), 3.0);
     assert_eq!(point.log_softmax(-1).unwrap().item().unwrap().as_f64(), 0.0);
 }
@@ -283,13 +286,6 @@ fn half_precision_computes_and_converts() {
         let y = x.mul(&x).unwrap().relu().unwrap().to_dtype(DType::F32).unwrap();
         assert_eq!(f32s(&y), [2.25, 4.0]);
     }
-}
-
-#[test]
-fn tensors_print_their_elements() {
-    let x = Tensor::new([[1.0f32, -2.5], [3.0, 4.0]]).unwrap();
-    assert_eq!(x.to_string(), "tensor([[     1., -2.5000],\n        [     3.,      4.]])");
-    assert_eq!(Tensor::new(7i64).unwrap().to_string(), "tensor(7)");
 }
 
 #[test]

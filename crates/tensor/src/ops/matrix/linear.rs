@@ -8,11 +8,12 @@ impl Tensor {
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         const NAME: &str = "aten::linear";
         let _span = composite(NAME, ([self, weight], bias), |_| {});
-        let inputs = weight.shape().last().copied();
-        if self.dim() == 0 || !matches!(weight.dim(), 1 | 2) || self.shape().last().copied() != inputs {
+        let features = self.shape().last();
+        if features.is_none() || !matches!(weight.dim(), 1 | 2) || features != weight.shape().last() {
             let text = format_args!(
-                "expects a weight of shape [outputs, inputs] or [inputs] for inputs of shape {:?}, not {:?}",
+                "an input of shape {:?} takes a weight of shape [outputs, {}] or [{1}], not {:?}",
                 self.shape(),
+                features.map_or("inputs".to_owned(), usize::to_string),
                 weight.shape()
             );
             return Err(Error::new(Cause::Shape, NAME, text));
