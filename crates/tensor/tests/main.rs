@@ -3,6 +3,7 @@
 mod autograd;
 mod changes;
 mod checkpoints;
+mod display;
 mod functional;
 mod functions;
 mod gradients;
