@@ -52,8 +52,9 @@ pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: 
     check_change(O::IN_PLACE, target)?;
     let base = target.base().map(|base| (base, base.edge()));
     if let Some(first) = recording.saved.first_mut().filter(|_| O::SAVES.input(0)) {
-        // Gradients of the other inputs may need the elements that are about to be overwritten.
-        let needed = recording.edges.iter().skip(1).any(Option::is_some);
+        // Gradients may need the elements that are about to be overwritten.
+        let skipped = usize::from(!O::NEEDS_OVERWRITTEN);
+        let needed = recording.edges.iter().skip(skipped).any(Option::is_some);
         *first = if needed { Kept::tensor(Saved::copy_of(target, copy(target)?)) } else { Kept::Nothing };
     }
     {

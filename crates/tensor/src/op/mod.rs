@@ -131,6 +131,9 @@ pub type InPlaceFn<O> = for<'a> fn(&O, <O as Op>::Inputs<'a>) -> Result<()>;
 pub trait InPlace: Kernel + Op<Output = Tensor> {
     /// The name of the in-place form, e.g. `aten::add_`.
     const IN_PLACE: &'static str;
+    /// Whether the gradient of the first input needs the elements that the change overwrites: a copy
+    /// of them is then kept. Sums and products do without.
+    const NEEDS_OVERWRITTEN: bool = true;
 
     /// The host kernel of the in-place form, where it can do without a second copy.
     fn cpu_in_place(&self, inputs: Self::Inputs<'_>) -> Result<()> {

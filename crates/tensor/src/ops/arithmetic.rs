@@ -202,6 +202,7 @@ impl Kernel for Mul {
 
 impl InPlace for Mul {
     const IN_PLACE: &'static str = "aten::mul_";
+    const NEEDS_OVERWRITTEN: bool = false;
     kernel_table!(in place Mul);
 
     fn cpu_in_place(&self, (a, b): Pair<'_>) -> Result<()> {

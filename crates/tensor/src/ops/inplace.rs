@@ -69,6 +69,7 @@ macro_rules! ternary {
 
         impl InPlace for $op {
             const IN_PLACE: &'static str = $in_place;
+            const NEEDS_OVERWRITTEN: bool = false;
             kernel_table!(in place $op);
 
             fn cpu_in_place(&self, [a, b, c]: [&Tensor; 3]) -> Result<()> {

@@ -73,6 +73,7 @@ macro_rules! added {
 
         impl InPlace for $op {
             const IN_PLACE: &'static str = $change;
+            const NEEDS_OVERWRITTEN: bool = false;
             kernel_table!(in place $op);
         }
 
