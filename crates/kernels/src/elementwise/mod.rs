@@ -15,7 +15,7 @@ pub(crate) use copy::{contiguous, pack, to_vec, write};
 pub(crate) use single::Single;
 
 use crate::functions::{Binary, FloatBinary, FloatTernary, NumberUnary, Unary};
-use crate::{DType, View, ViewMut, with_dtype};
+use crate::{DType, Element, Scalar, View, ViewMut, with_dtype};
 use map::{map1, map2, map3, update1, update2, update3};
 
 // Runs `body` with `T` as the element type that computes; half precision runs `single`.
@@ -89,6 +89,12 @@ pub fn number_unary_in_place(f: impl NumberUnary, x: ViewMut<'_>) {
         update1(wide.view_mut(), move |x: f32| f.apply(x));
         wide.store(x);
     });
+}
+
+/// `out`, of bool, says where the elements of `x` pass a test. For all element types.
+#[inline]
+pub fn test(passes: impl Fn(Scalar) -> bool + Copy, x: View<'_>, out: ViewMut<'_>) {
+    with_dtype!(x.dtype(), T => map1(x, out, move |x: T| passes(x.scalar())));
 }
 
 /// `out = f(a, b)` for all but bool.

@@ -2,6 +2,7 @@
 
 use super::{NumberUnary, Unary, functions, number};
 use crate::{Float, Number};
+use std::f64::consts::PI;
 
 functions! { Unary of Float:
     /// `e^x`
@@ -14,6 +15,10 @@ functions! { Unary of Float:
     Log1p(x) => x.ln_1p();
     /// The logarithm to base 2
     Log2(x) => x.log2();
+    /// The logarithm to base 10
+    Log10(x) => x.log10();
+    /// 2 to the power of `x`
+    Exp2(x) => x.exp2();
     /// The square root
     Sqrt(x) => x.sqrt();
     /// `1 / sqrt(x)`
@@ -28,6 +33,28 @@ functions! { Unary of Float:
     Sin(x) => x.sin();
     /// The cosine
     Cos(x) => x.cos();
+    /// The tangent
+    Tan(x) => x.tan();
+    /// The angle with this sine
+    Asin(x) => x.asin();
+    /// The angle with this cosine
+    Acos(x) => x.acos();
+    /// The angle with this tangent
+    Atan(x) => x.atan();
+    /// The hyperbolic sine
+    Sinh(x) => x.sinh();
+    /// The hyperbolic cosine
+    Cosh(x) => x.cosh();
+    /// The number with this hyperbolic sine
+    Asinh(x) => double(x, libm::asinh);
+    /// The number with this hyperbolic cosine
+    Acosh(x) => double(x, libm::acosh);
+    /// The number with this hyperbolic tangent
+    Atanh(x) => double(x, libm::atanh);
+    /// Degrees as radians
+    Deg2rad(x) => x * T::narrow(PI / 180.0);
+    /// Radians as degrees
+    Rad2deg(x) => x * T::narrow(180.0 / PI);
     /// The error function
     Erf(x) => Float::erf(x);
     /// The next integer below
@@ -38,6 +65,14 @@ functions! { Unary of Float:
     Round(x) => x.round_even();
     /// The next integer towards zero
     Trunc(x) => x.trunc();
+    /// What is left of `x` without its integer part
+    Frac(x) => x - x.trunc();
+}
+
+/// A function that is computed in double precision, whatever the element.
+#[inline(always)]
+fn double<T: Float>(x: T, f: impl Fn(f64) -> f64) -> T {
+    T::narrow(f(x.wide()))
 }
 
 functions! { NumberUnary of Number:
@@ -47,8 +82,10 @@ functions! { NumberUnary of Number:
     Abs(x) => if x <= T::ZERO { T::ZERO.minus(x) } else { x };
     /// `1`, `0` or `-1`; `0` for NaN
     Sign(x) => number::<T>(x > T::ZERO).minus(number(x < T::ZERO));
-    /// `x * x`
-    Square(x) => x.times(x);
+    /// The same as [`Sign`], which differs for complex numbers only
+    Sgn(x) => Sign.apply(x);
+    /// Every bit turned around
+    BitwiseNot(x) => T::ZERO.minus(x).minus(T::ONE);
     /// `x`, or `0` where negative
     Relu(x) => if x < T::ZERO { T::ZERO } else { x };
 }
