@@ -3,8 +3,62 @@
 use super::Entry;
 use cresset_tensor::Tensor;
 
-pub(super) const OPS: &[Entry] = &[
-    Entry::one("exp", |a| a.get::<Tensor>(0, "input")?.exp()),
-    Entry::one("log", |a| a.get::<Tensor>(0, "input")?.log()),
-    Entry::one("neg", |a| a.get::<Tensor>(0, "input")?.neg()),
+/// Functions that take nothing but a tensor, with their in-place forms; then entries in full.
+macro_rules! functions {
+    ($($name:ident $($change:ident)?,)* ; $($entry:expr,)*) => {
+        &[
+            $(Entry::one(stringify!($name), |a| a.get::<Tensor>(0, "input")?.$name())
+                $(.in_place(|x, _| x.$change()))?,)*
+            $($entry,)*
+        ]
+    };
+}
+
+pub(super) const OPS: &[Entry] = functions![
+    abs abs_,
+    acos acos_,
+    acosh acosh_,
+    asin asin_,
+    asinh asinh_,
+    atan atan_,
+    atanh atanh_,
+    bitwise_not bitwise_not_,
+    ceil ceil_,
+    cos cos_,
+    cosh cosh_,
+    deg2rad deg2rad_,
+    erf erf_,
+    exp exp_,
+    exp2 exp2_,
+    expm1 expm1_,
+    floor floor_,
+    frac frac_,
+    isfinite,
+    isinf,
+    isnan,
+    isneginf,
+    isposinf,
+    log log_,
+    log10 log10_,
+    log1p log1p_,
+    log2 log2_,
+    logical_not logical_not_,
+    neg neg_,
+    positive,
+    rad2deg rad2deg_,
+    reciprocal reciprocal_,
+    round round_,
+    rsqrt rsqrt_,
+    sgn sgn_,
+    sigmoid sigmoid_,
+    sign sign_,
+    signbit,
+    sin sin_,
+    sinh sinh_,
+    sqrt sqrt_,
+    square,
+    tan tan_,
+    tanh tanh_,
+    trunc trunc_,
+    ;
 ];

@@ -1,0 +1,68 @@
+//! Questions about each element, answered with bool.
+
+use crate::op::{InPlace, kernel_table};
+use crate::{DType, Kernel, Op, Result, Spec, Tensor, cpu};
+use cresset_kernels::{Scalar, elementwise};
+
+/// One line per question.
+macro_rules! questions {
+    ($($(#[$doc:meta])* $op:ident, $method:ident: |$x:ident| $answer:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $op;
+
+        impl Op for $op {
+            const NAME: &'static str = concat!("aten::", stringify!($method));
+            type Inputs<'a> = [&'a Tensor; 1];
+            type Output = Tensor;
+        }
+
+        impl Kernel for $op {
+            kernel_table!($op);
+
+            fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+                Ok(Spec::new(x.shape(), DType::Bool))
+            }
+
+            fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+                cpu::map(x, x.dtype(), out, |x, out| elementwise::test(|$x: Scalar| $answer, x, out))
+            }
+        }
+
+        impl Tensor {
+            $(#[$doc])*
+            pub fn $method(&self) -> Result<Tensor> {
+                $op.call([self])
+            }
+        }
+    )*};
+}
+
+questions! {
+    /// Whether each element is NaN.
+    IsNan, isnan: |x| x.as_f64().is_nan();
+    /// Whether each element is infinite.
+    IsInf, isinf: |x| x.as_f64().is_infinite();
+    /// Whether each element is infinite and positive.
+    IsPosInf, isposinf: |x| x.as_f64() == f64::INFINITY;
+    /// Whether each element is infinite and negative.
+    IsNegInf, isneginf: |x| x.as_f64() == f64::NEG_INFINITY;
+    /// Whether each element is a number, and not infinite.
+    IsFinite, isfinite: |x| x.as_f64().is_finite();
+    /// Whether each element has a sign; `-0.0` has one.
+    Signbit, signbit: |x| x.as_f64().is_sign_negative();
+    /// Whether each element is 0.
+    LogicalNot, logical_not: |x| x.as_f64() == 0.0;
+}
+
+impl InPlace for LogicalNot {
+    const IN_PLACE: &'static str = "aten::logical_not_";
+    kernel_table!(in place LogicalNot);
+}
+
+impl Tensor {
+    /// [`logical_not`](Tensor::logical_not) in place: 1 where an element is 0, 0 elsewhere.
+    pub fn logical_not_(&self) -> Result<()> {
+        LogicalNot.call_in_place([self])
+    }
+}
