@@ -58,6 +58,14 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     ("mean over dimensions", &[&[2, 3, 2]], |x| x[0].mean_dims(&[0, -1], true)),
     ("max", &[&[2, 3]], |x| x[0].max()),
     ("max over a dimension", &[&[2, 3]], |x| Ok(x[0].max_dim(0, false)?[0].clone())),
+    ("prod", &[&[2, 2]], |x| x[0].prod(None)),
+    ("prod over a dimension", &[&[2, 3, 2]], |x| x[0].prod_dim(1, true, None)),
+    ("cumsum", &[&[2, 3]], |x| x[0].cumsum(1, None)),
+    ("cumprod", &[&[3, 2]], |x| x[0].cumprod(0, None)),
+    ("norm", &[&[2, 3]], |x| x[0].norm(2.0, &[], false, None)),
+    ("norm of a fractional order", &[&[2, 3]], |x| x[0].sub(1.0)?.vector_norm(1.5, &[1], false, None)),
+    ("norm of a negative order", &[&[2, 3]], |x| x[0].vector_norm(-2.0, &[0], true, None)),
+    ("norm of infinite order", &[&[2, 3]], |x| x[0].sub(1.0)?.vector_norm(f64::INFINITY, &[1], false, None)),
     ("mm", &[&[2, 3], &[3, 4]], |x| x[0].mm(&x[1])),
     ("mm of transposed matrices", &[&[3, 2], &[4, 3]], |x| x[0].t()?.mm(&x[1].t()?)),
     ("addmm", &[&[4], &[2, 3], &[3, 4]], |x| x[0].addmm(&x[1], &x[2])),
@@ -126,6 +134,18 @@ fn second_derivatives_agree_with_finite_differences() {
     for (name, shapes, function) in TABLE {
         gradgradcheck(function, &inputs(shapes), GradCheck::default())
             .unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
+#[test]
+fn products_with_zeros_have_both_derivatives() {
+    for values in [[2.0f64, 0.0, 3.0, 0.5], [0.0, 2.0, 0.0, 1.5], [0.0, 0.0, 2.0, 0.0]] {
+        let x = [Tensor::new(values).unwrap().with_grad().unwrap()];
+        let functions: [Function; 2] = [|x| x[0].prod(None), |x| x[0].cumprod(0, None)];
+        for function in functions {
+            gradcheck(function, &x, GradCheck::default()).unwrap();
+            gradgradcheck(function, &x, GradCheck::default()).unwrap();
+        }
     }
 }
 

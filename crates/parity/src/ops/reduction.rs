@@ -1,9 +1,9 @@
 //! Reductions, sorting, cumulative sums.
 
 use super::Entry;
-use crate::arguments::{Arguments, KEYWORD};
-use cresset_tensor::ops::{Argmax, Argmin};
-use cresset_tensor::{DType, Op as _, Result, Scalar, Tensor};
+use crate::arguments::{Arguments, Either, KEYWORD};
+use cresset_tensor::ops::{Argmax, Argmin, Norm};
+use cresset_tensor::{Cause, DType, Error, Op as _, Result, Scalar, Tensor};
 
 type Dims = Vec<isize>;
 
@@ -27,6 +27,16 @@ fn dtype(a: &Arguments<'_>) -> Result<Option<DType>> {
     a.get(KEYWORD, "dtype")
 }
 
+/// Refuses another type than the tensor's own, as in-place methods here cannot even say it.
+fn own_type(x: &Tensor, a: &Arguments<'_>) -> Result<()> {
+    match dtype(a)? {
+        Some(dtype) if dtype != x.dtype() => {
+            Err(Error::new(Cause::DType, "", format_args!("{} cannot be written over {}", dtype, x.dtype())))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The correction of a variance, which older calls say by `unbiased`.
 fn spread(a: &Arguments<'_>) -> Result<(Tensor, Dims, f64, bool)> {
     let x = a.get(0, "input")?;
@@ -41,6 +51,18 @@ fn spread(a: &Arguments<'_>) -> Result<(Tensor, Dims, f64, bool)> {
 fn sorting(a: &Arguments<'_>) -> Result<(Tensor, isize, bool, bool)> {
     let stable = a.or(KEYWORD, "stable", false)?;
     Ok((a.get(0, "input")?, a.or(1, "dim", -1)?, a.or(2, "descending", false)?, stable))
+}
+
+fn norm(a: &Arguments<'_>) -> Result<Tensor> {
+    let norm = match a.or(1, "p", Either::One(String::from("fro")))? {
+        Either::One(name) if name == "fro" => Norm::Frobenius,
+        Either::One(name) => {
+            return Err(Error::new(Cause::Argument, "", format_args!("there is no norm called {name:?}")));
+        }
+        Either::Other(order) => Norm::Order(order),
+    };
+    let (x, dims): (Tensor, Dims) = (a.get(0, "input")?, a.or(2, "dim", vec![])?);
+    x.norm(norm, &dims, a.or(3, "keepdim", false)?, a.get(4, "dtype")?)
 }
 
 pub(super) const OPS: &[Entry] = &[
@@ -65,6 +87,24 @@ pub(super) const OPS: &[Entry] = &[
     Entry::one("nanmean", |a| {
         let (x, dims, keep) = over_all(a)?;
         x.nanmean(&dims, keep, dtype(a)?)
+    }),
+    Entry::one("prod", |a| {
+        let (x, dim, keep) = along(a)?;
+        match dim {
+            Some(dim) => x.prod_dim(dim, keep, dtype(a)?),
+            None => x.prod(dtype(a)?),
+        }
+    }),
+    Entry::one("cumsum", |a| a.get::<Tensor>(0, "input")?.cumsum(a.get(1, "dim")?, dtype(a)?))
+        .in_place(|x, a| own_type(x, a).and_then(|()| x.cumsum_(a.get(1, "dim")?))),
+    Entry::one("cumprod", |a| a.get::<Tensor>(0, "input")?.cumprod(a.get(1, "dim")?, dtype(a)?))
+        .in_place(|x, a| own_type(x, a).and_then(|()| x.cumprod_(a.get(1, "dim")?))),
+    Entry::one("norm", norm),
+    Entry::one("norm.fro", norm),
+    Entry::one("norm.inf", norm),
+    Entry::one("linalg.vector_norm", |a| {
+        let (x, dims): (Tensor, Dims) = (a.get(0, "input")?, a.or(2, "dim", vec![])?);
+        x.vector_norm(a.or(1, "ord", 2.0)?, &dims, a.or(3, "keepdim", false)?, dtype(a)?)
     }),
     Entry::one("all", |a| match over(a)? {
         (x, Some(dims), keep) => x.all_dims(&dims, keep),

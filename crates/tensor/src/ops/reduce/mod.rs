@@ -7,6 +7,8 @@ mod extremes;
 mod logic;
 mod logsumexp;
 mod moments;
+mod norm;
+mod prod;
 mod sort;
 mod sum;
 
@@ -14,6 +16,8 @@ pub use extremes::*;
 pub use logic::*;
 pub use logsumexp::*;
 pub use moments::*;
+pub use norm::*;
+pub use prod::*;
 pub use sort::*;
 pub use sum::*;
 
@@ -75,12 +79,12 @@ fn as_vector(x: &Tensor) -> Result<Tensor> {
 }
 
 /// What elements are added up and multiplied as: integers in their widest type.
-fn sum_type(dtype: DType) -> DType {
+pub(super) fn sum_type(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::I64 }
 }
 
 /// Refuses to add up or multiply as bool.
-fn check_sum_type(op: &'static str, dtype: DType) -> Result<()> {
+pub(super) fn check_sum_type(op: &'static str, dtype: DType) -> Result<()> {
     if dtype != DType::Bool {
         return Ok(());
     }

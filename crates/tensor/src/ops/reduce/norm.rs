@@ -1,0 +1,163 @@
+//! Norms of vectors, and of whatever counts as one.
+
+use super::{check_dims, fill, kept, reduced, sizes};
+use crate::autograd::Saves;
+use crate::op::kernel_table;
+use crate::promote::promote;
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::{Dims, reduce};
+
+/// `(sum |x|^order)^(1 / order)` over some dimensions. The largest or smallest magnitude for an
+/// infinite order; the count of elements other than zero for order 0.
+#[derive(Clone, Debug)]
+pub struct VectorNorm {
+    /// The power.
+    pub order: f64,
+    /// Which dimensions.
+    pub dims: Dims,
+    /// Whether they stay, with size 1.
+    pub keep: bool,
+    /// What is computed in and given; the type of the input if nothing is said.
+    pub dtype: Option<DType>,
+}
+
+impl Op for VectorNorm {
+    const NAME: &'static str = "aten::linalg_vector_norm";
+    const BACKWARD: &'static str = "LinalgVectorNormBackward0";
+    const SAVES: Saves = Saves::Both;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        if self.order == 0.0 {
+            // A count has no slope.
+            return Ok(Grads::from_elem(None, 1));
+        }
+        grads!(ctx; {
+            let x = ctx.saved(0).to_dtype(ctx.grad().dtype())?;
+            let shape = kept(x.shape(), &self.dims);
+            let (grad, norm) = (ctx.grad().reshape(&shape)?, ctx.saved(1).reshape(&shape)?);
+            gradient(self.order, &grad, &x, &norm, &shape)?
+        })
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Float(self.order));
+        visit(Argument::Ints(&sizes(&self.dims)));
+        visit(Argument::Bool(self.keep));
+        visit(Argument::None);
+    }
+}
+
+/// The gradient of a norm, by torch's cases; `grad` and `norm` have the reduced dimensions, of size
+/// 1. Where the norm has a kink, at zeros, it is 0.
+fn gradient(order: f64, grad: &Tensor, x: &Tensor, norm: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    let at_zero = |x: &Tensor| x.eq(0);
+    if order == 1.0 {
+        return sign(x)?.mul(grad);
+    }
+    if order == 2.0 {
+        return grad.mul(&x.div(norm)?.masked_fill(&at_zero(norm)?, 0)?);
+    }
+    if order.is_infinite() {
+        // Elements that all have the extreme magnitude share the gradient; NaN always has it.
+        let chosen =
+            magnitude(x)?.eq(norm)?.where_(&x.eq(x)?, &x.eq(x)?.eq(false)?)?.to_dtype(grad.dtype())?;
+        return sign(x)?.mul(&grad.div(&chosen.sum_to(shape)?)?.mul(&chosen)?);
+    }
+    if order < 1.0 {
+        let powers = sign(x)?.mul(&magnitude(x)?.pow(order - 1.0)?.masked_fill(&at_zero(x)?, 0)?)?;
+        return powers.mul(grad)?.mul(&norm.pow(1.0 - order)?);
+    }
+    let powers = match order < 2.0 {
+        true => sign(x)?.mul(&magnitude(x)?.pow(order - 1.0)?)?,
+        false => x.mul(&magnitude(x)?.pow(order - 2.0)?)?,
+    };
+    let scale = grad.div(&norm.pow(order - 1.0)?)?;
+    powers.mul(&scale.masked_fill(&at_zero(norm)?, 0)?)
+}
+
+/// `1`, `0` or `-1`; `0` for NaN.
+fn sign(x: &Tensor) -> Result<Tensor> {
+    x.gt(0)?.to_dtype(x.dtype())?.sub(&x.neg()?.gt(0)?.to_dtype(x.dtype())?)
+}
+
+fn magnitude(x: &Tensor) -> Result<Tensor> {
+    x.mul(&sign(x)?)
+}
+
+impl Kernel for VectorNorm {
+    kernel_table!(VectorNorm);
+
+    fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+        super::super::check_float(Self::NAME, x)?;
+        check_dims(Self::NAME, &self.dims, x)?;
+        let dtype = self.dtype.unwrap_or(x.dtype());
+        if !dtype.is_float() || promote(x.dtype(), dtype) != dtype {
+            let text = format_args!("gives floats at least as wide as {}, not {dtype}", x.dtype());
+            return Err(Error::new(Cause::DType, Self::NAME, text));
+        }
+        let empty = self.dims.iter().any(|&dim| x.shape().get(dim) == Some(&0));
+        if empty && (self.order < 0.0 || self.order == f64::INFINITY) {
+            let text = format_args!(
+                "no elements over dimensions {:?} of shape {:?} have a norm of order {}",
+                &self.dims[..],
+                x.shape(),
+                self.order
+            );
+            return Err(Error::new(Cause::Shape, Self::NAME, text));
+        }
+        Ok(Spec { shape: reduced(x.shape(), &self.dims, self.keep), dtype })
+    }
+
+    fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+        fill(x, &self.dims, out, |x, out| reduce::norm(self.order, x, &self.dims, out))
+    }
+}
+
+/// Which norm is meant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Norm {
+    /// `(sum |x|^order)^(1 / order)`, see [`VectorNorm`].
+    Order(f64),
+    /// The root of the sum of squares.
+    Frobenius,
+}
+
+impl From<f64> for Norm {
+    fn from(order: f64) -> Norm {
+        Norm::Order(order)
+    }
+}
+
+impl Tensor {
+    /// The norm over `dims`, or all if none are named; with `keep` they stay, with size 1.
+    pub fn norm(
+        &self,
+        norm: impl Into<Norm>,
+        dims: &[isize],
+        keep: bool,
+        dtype: Option<DType>,
+    ) -> Result<Tensor> {
+        match norm.into() {
+            Norm::Order(order) => self.vector_norm(order, dims, keep, dtype),
+            Norm::Frobenius => self.vector_norm(2.0, dims, keep, dtype),
+        }
+    }
+
+    /// `(sum |x|^order)^(1 / order)` over `dims`, or all if none are named; with `keep` they stay,
+    /// with size 1. The largest or smallest magnitude for an infinite order; the count of elements
+    /// other than zero for order 0.
+    pub fn vector_norm(
+        &self,
+        order: f64,
+        dims: &[isize],
+        keep: bool,
+        dtype: Option<DType>,
+    ) -> Result<Tensor> {
+        let dims = self.dims_or_all(VectorNorm::NAME, dims)?;
+        VectorNorm { order, dims, keep, dtype }.call([self])
+    }
+}
