@@ -2,8 +2,8 @@
 
 use super::{Outcome, say};
 use clap::{Args, Subcommand};
-use cresset_parity::{Report, Row, Verdict};
-use std::path::PathBuf;
+use cresset_parity::{Report, Row, Verdict, markdown};
+use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -30,6 +30,9 @@ struct Ops {
     /// Also write everything to this file
     #[arg(long)]
     json: Option<PathBuf>,
+    /// Also write the tables to this file, as a page of documentation
+    #[arg(long)]
+    markdown: Option<PathBuf>,
     /// How many cases that did not pass are told of per operator
     #[arg(long, default_value_t = 3)]
     reasons: usize,
@@ -47,22 +50,22 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     })?;
     told?;
     say(Report::HEADER)?;
-    for tier in [1, 2] {
-        let total = report.total(&format!("tier {tier}"), Some(tier));
-        if total.cases > 0 {
-            say(&total)?;
-        }
-    }
-    let total = report.total("total", None);
-    say(&total)?;
+    report.totals().iter().try_for_each(say)?;
     if let Some(path) = &ops.json {
-        let text = serde_json::to_string_pretty(&report.json())?;
-        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        write(path, &serde_json::to_string_pretty(&report.json())?)?;
     }
+    if let Some(path) = &ops.markdown {
+        write(path, &markdown(&report))?;
+    }
+    let total = report.total("total", |_| true);
     match total.failed {
         0 => Ok(()),
         failed => Err(format!("{failed} of {} cases failed", total.cases).into()),
     }
+}
+
+fn write(path: &Path, text: &str) -> Outcome {
+    Ok(std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
 fn tell(row: &Row, limit: usize) -> Outcome {

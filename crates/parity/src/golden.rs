@@ -19,6 +19,8 @@ pub struct Golden {
     pub variant: String,
     /// 1 for operators that everybody needs.
     pub tier: u64,
+    /// The family, e.g. `reduction`.
+    pub category: String,
     /// Cases that must give an answer.
     pub cases: Vec<Case>,
     /// Cases that must be refused.
@@ -150,6 +152,7 @@ fn parse(json: &Json, bytes: &[u8]) -> Result<Golden, String> {
         op: text(&json["op"])?,
         variant: text(&json["variant"])?,
         tier: json["tier"].as_u64().unwrap_or(0),
+        category: json["category"].as_str().unwrap_or("other").to_owned(),
         cases: list("cases").iter().map(|case| told(case, parse_case)).collect::<Result<_, _>>()?,
         errors: list("errors").iter().map(|case| told(case, parse_error)).collect::<Result<_, _>>()?,
         tolerances,

@@ -27,4 +27,4 @@ mod value;
 pub use arguments::{Arguments, Either, KEYWORD, Term, Zero};
 pub use golden::{BadFile, Golden};
 pub use replay::{Verdict, replay, replay_error};
-pub use report::{Report, Row};
+pub use report::{Report, Row, markdown};

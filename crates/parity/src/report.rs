@@ -4,6 +4,7 @@ use crate::golden::{BadFile, Golden};
 use crate::replay::{Verdict, replay, replay_error};
 use cresset_tensor::Device;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -12,8 +13,10 @@ use std::path::Path;
 pub struct Row {
     /// The operator and its form.
     pub name: String,
-    /// 1 for operators that everybody needs.
-    pub tier: u64,
+    /// 1 for operators that everybody needs; none for a total of several tiers.
+    pub tier: Option<u64>,
+    /// The family.
+    pub category: String,
     /// How many cases there are, those that must be refused included.
     pub cases: usize,
     /// As recorded.
@@ -31,7 +34,8 @@ pub struct Row {
 impl Row {
     /// Replays all cases of a file.
     pub fn replay(golden: &Golden, device: Device) -> Row {
-        let mut row = Row { name: golden.name(), tier: golden.tier, ..Row::default() };
+        let category = golden.category.clone();
+        let mut row = Row { name: golden.name(), tier: Some(golden.tier), category, ..Row::default() };
         for case in &golden.cases {
             row.count(&case.id, replay(golden, case, device));
         }
@@ -39,6 +43,10 @@ impl Row {
             row.count(&case.id, replay_error(golden, case, device));
         }
         row
+    }
+
+    fn tier(&self) -> String {
+        self.tier.map_or(String::new(), |tier| tier.to_string())
     }
 
     fn count(&mut self, id: &str, verdict: Verdict) {
@@ -61,7 +69,13 @@ impl fmt::Display for Row {
         write!(
             f,
             "{:<52} {:>4} {:>6} {:>7} {:>7} {:>12} {:>8.3}",
-            self.name, self.tier, self.cases, self.passed, self.failed, self.unsupported, self.worst
+            self.name,
+            self.tier(),
+            self.cases,
+            self.passed,
+            self.failed,
+            self.unsupported,
+            self.worst
         )
     }
 }
@@ -112,10 +126,10 @@ impl Report {
         Ok(report)
     }
 
-    /// All rows together, or those of one tier.
-    pub fn total(&self, name: &str, tier: Option<u64>) -> Row {
-        let mut total = Row { name: name.to_owned(), tier: tier.unwrap_or(0), ..Row::default() };
-        for row in self.rows.iter().filter(|row| tier.is_none_or(|tier| row.tier == tier)) {
+    /// The rows that `counts` picks, together.
+    pub fn total(&self, name: &str, counts: impl Fn(&Row) -> bool) -> Row {
+        let mut total = Row { name: name.to_owned(), ..Row::default() };
+        for row in self.rows.iter().filter(|row| counts(row)) {
             total.cases += row.cases;
             total.passed += row.passed;
             total.failed += row.failed;
@@ -123,6 +137,18 @@ impl Report {
             total.worst = total.worst.max(row.worst);
         }
         total
+    }
+
+    /// The totals of each tier, if there are several, and of all.
+    pub fn totals(&self) -> Vec<Row> {
+        let tiers: BTreeSet<u64> = self.rows.iter().filter_map(|row| row.tier).collect();
+        let of_tier = |&tier: &u64| Row {
+            tier: Some(tier),
+            ..self.total(&format!("tier {tier}"), |row| row.tier == Some(tier))
+        };
+        let mut totals: Vec<Row> = tiers.iter().filter(|_| tiers.len() > 1).map(of_tier).collect();
+        totals.push(self.total("total", |_| true));
+        totals
     }
 
     /// The report for machines.
@@ -137,13 +163,31 @@ impl Report {
         };
         let row = |row: &Row| {
             json!({
-                "op": row.name, "tier": row.tier, "cases": row.cases, "passed": row.passed,
+                "op": row.name, "category": row.category, "tier": row.tier, "cases": row.cases, "passed": row.passed,
                 "failed": row.failed, "unsupported": row.unsupported, "worst": row.worst,
                 "reasons": reasons(row),
             })
         };
-        json!({"ops": self.rows.iter().map(row).collect::<Vec<_>>(), "total": row(&self.total("total", None))})
+        json!({"ops": self.rows.iter().map(row).collect::<Vec<_>>(), "total": row(&self.total("total", |_| true))})
     }
+}
+
+/// The report as tables for a page of documentation, a section per family.
+pub fn markdown(report: &Report) -> String {
+    const HEAD: &str = "| operator | tier | cases | passed | failed | unsupported | worst error |\n\
+                        |---|--:|--:|--:|--:|--:|--:|\n";
+    let line = |row: &Row| {
+        let (tier, Row { name, cases, passed, failed, unsupported, worst, .. }) = (row.tier(), row);
+        format!("| {name} | {tier} | {cases} | {passed} | {failed} | {unsupported} | {worst:.3} |\n")
+    };
+    let lines = |rows: &mut dyn Iterator<Item = &Row>| rows.map(line).collect::<String>();
+    let mut text = format!("{HEAD}{}", lines(&mut report.totals().iter()));
+    let families: BTreeSet<&str> = report.rows.iter().map(|row| row.category.as_str()).collect();
+    for family in families {
+        let rows = lines(&mut report.rows.iter().filter(|row| row.category == family));
+        text.push_str(&format!("\n## {family}\n\n{HEAD}{rows}"));
+    }
+    text
 }
 
 fn read(path: &Path) -> Result<Option<Golden>, BadFile> {
