@@ -12,5 +12,6 @@ mod indexing;
 mod modes;
 mod operators;
 mod outside_device;
+mod properties;
 mod rules;
 mod threads;
