@@ -14,6 +14,7 @@
 //! Several stand in a tuple, one after the other, or in a slice of [`Indexer`]s. Dimensions beyond the last
 //! index are taken whole. Everything up to the `bool`s gives a view; the others copy what they pick, which
 //! takes the place of the dimensions they stand for if those are side by side, and the front otherwise.
+//! A range as `1..-1` is fine here, but clippy takes it for an empty one: `slice(1, -1, 1)` says the same.
 
 use crate::op::Operand;
 use crate::ops::{self, Alias};

@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(&[-1, 4].written()[..], [-1, 4]);
         assert_eq!(&[2usize, 3][..].written()[..], [2, 3]);
         assert_eq!(&vec![2i64].written()[..], [2]);
-        assert_eq!(&(&Dims::from_slice(&[7])).written()[..], [7]);
+        assert_eq!(&Dims::from_slice(&[7]).written()[..], [7]);
         assert_eq!(&(-1).written()[..], [-1]);
         assert_eq!(&usize::MAX.written()[..], [i64::MIN]);
         assert!(().written().is_empty());

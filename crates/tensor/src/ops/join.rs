@@ -84,7 +84,7 @@ impl Kernel for Cat {
             let same = |at: usize| at == self.dim || tensor.shape()[at] == shape[at];
             tensor.dim() == shape.len() && (0..shape.len()).all(same)
         };
-        if self.dim >= shape.len() || !filled.all(|tensor| fits(tensor)) {
+        if self.dim >= shape.len() || !filled.all(fits) {
             let shapes: Vec<_> = tensors.iter().map(|tensor| tensor.shape()).collect();
             return refused(format_args!("shapes {shapes:?} differ not only in dimension {}", self.dim));
         }

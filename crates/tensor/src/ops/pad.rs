@@ -34,7 +34,7 @@ fn padded(rank: usize, padding: &[isize]) -> impl Iterator<Item = (usize, [isize
 /// The shape after padding.
 fn padded_shape(op: &'static str, shape: &[usize], padding: &[isize]) -> Result<Dims> {
     let refused = |text: std::fmt::Arguments<'_>| Err(Error::new(Cause::Shape, op, text));
-    if padding.len() % 2 != 0 || padding.len() / 2 > shape.len() {
+    if !padding.len().is_multiple_of(2) || padding.len() / 2 > shape.len() {
         return refused(format_args!(
             "padding {padding:?} for shape {shape:?}: expected two numbers for each of its last dimensions"
         ));

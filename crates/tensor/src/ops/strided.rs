@@ -107,9 +107,10 @@ impl Tensor {
 }
 
 fn check_not_leaf(op: &'static str, x: &Tensor) -> Result<()> {
-    if !(x.requires_grad() && x.is_leaf()) || !KeySet::AUTOGRAD.here().contains(Key::AUTOGRAD) {
-        return Ok(());
+    let recording = KeySet::AUTOGRAD.here().contains(Key::AUTOGRAD);
+    if recording && x.requires_grad() && x.is_leaf() {
+        let text = "a leaf that requires grad cannot be changed in place; do it under no_grad()";
+        return Err(Error::new(Cause::Graph, op, text));
     }
-    let text = "a leaf that requires grad cannot be changed in place; do it under no_grad()";
-    Err(Error::new(Cause::Graph, op, text))
+    Ok(())
 }

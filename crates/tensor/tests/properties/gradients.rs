@@ -19,7 +19,7 @@ fn run(program: &[Step], x: &Tensor) -> Result<Tensor> {
 }
 
 proptest! {
-    #![proptest_config(config(120))]
+    #![proptest_config(config(500))]
 
     #[test]
     fn gradients_are_slopes(

@@ -18,7 +18,7 @@ fn fits(step: Step, x: &Tensor) -> bool {
 }
 
 proptest! {
-    #![proptest_config(config(400))]
+    #![proptest_config(config(2000))]
 
     #[test]
     fn a_program_computes_what_its_steps_say(

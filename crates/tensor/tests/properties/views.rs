@@ -6,7 +6,7 @@ use cresset_tensor::{DType, Tensor};
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(config(300))]
+    #![proptest_config(config(1500))]
 
     #[test]
     fn what_is_written_through_a_view_changes_those_elements_and_no_others(

@@ -62,7 +62,7 @@ pub(super) fn infer(
 }
 
 /// The first input.
-pub(super) fn given<'a>(x: Option<&'a Tensor>) -> &'a Tensor {
+pub(super) fn given(x: Option<&Tensor>) -> &Tensor {
     x.expect("the first input is always given")
 }
 
