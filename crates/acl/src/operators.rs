@@ -42,6 +42,7 @@ macro_rules! operators {
             sigmoid = aclnnSigmoid(x: Tensor, out: Tensor);
             sigmoid_backward = aclnnSigmoidBackward(grad: Tensor, output: Tensor, out: Tensor);
             softplus = aclnnSoftplus(x: Tensor, beta: Scalar, threshold: Scalar, out: Tensor);
+            softplus_backward = aclnnSoftplusBackward(grad: Tensor, x: Tensor, beta: Scalar, threshold: Scalar, out: Tensor);
 
             eq_tensor = aclnnEqTensor(x: Tensor, other: Tensor, out: Tensor);
             eq_scalar = aclnnEqScalar(x: Tensor, other: Scalar, out: Tensor);

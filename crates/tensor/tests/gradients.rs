@@ -1,7 +1,7 @@
 //! Every derivative against finite differences, and second derivatives likewise.
 
 use cresset_tensor::autograd::{GradCheck, gradcheck, gradgradcheck};
-use cresset_tensor::ops::Reduction;
+use cresset_tensor::ops::{Approximate, Reduction};
 use cresset_tensor::{Result, Tensor};
 
 type Function = fn(&[Tensor]) -> Result<Tensor>;
@@ -52,6 +52,28 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     ("relu", &[&[2, 3]], |x| x[0].sub(0.9)?.relu()),
     ("softplus", &[&[2, 3]], |x| x[0].softplus(2.0, 20.0)),
     ("softplus beyond the threshold", &[&[2, 3]], |x| x[0].softplus(2.0, 1.5)),
+    ("threshold", &[&[2, 3]], |x| x[0].threshold(0.9, 2.0)),
+    ("leaky_relu", &[&[2, 3]], |x| x[0].sub(0.9)?.leaky_relu(0.2)),
+    ("elu", &[&[2, 3]], |x| x[0].sub(0.9)?.elu(1.7)),
+    ("celu", &[&[2, 3]], |x| x[0].sub(0.9)?.celu(1.7)),
+    ("selu", &[&[2, 3]], |x| x[0].sub(0.9)?.selu()),
+    ("selu_", &[&[2, 3]], |x| changed(&x[0].sub(0.9)?, Tensor::selu_)),
+    ("prelu with a weight per channel", &[&[2, 3, 2], &[3]], |x| x[0].sub(0.9)?.prelu(&x[1])),
+    ("prelu with one weight", &[&[4], &[]], |x| x[0].sub(0.9)?.prelu(&x[1])),
+    ("hardtanh", &[&[2, 3]], |x| x[0].hardtanh(0.7, 1.2)),
+    ("hardsigmoid", &[&[2, 3]], |x| x[0].mul(4)?.sub(2)?.hardsigmoid()),
+    ("hardswish", &[&[2, 3]], |x| x[0].mul(8)?.sub(8)?.hardswish()),
+    ("logsigmoid", &[&[2, 3]], |x| x[0].sub(0.9)?.logsigmoid()),
+    ("silu", &[&[2, 3]], |x| x[0].sub(0.9)?.silu()),
+    ("mish", &[&[2, 3]], |x| x[0].sub(0.9)?.mish()),
+    ("gelu", &[&[2, 3]], |x| x[0].sub(0.9)?.gelu(Approximate::None)),
+    ("gelu by tanh", &[&[2, 3]], |x| x[0].sub(0.9)?.gelu(Approximate::Tanh)),
+    ("glu", &[&[2, 4]], |x| x[0].glu(-1)),
+    ("glu over the first dimension", &[&[2, 3]], |x| x[0].glu(0)),
+    ("hardshrink", &[&[2, 3]], |x| x[0].hardshrink(0.9)),
+    ("softshrink", &[&[2, 3]], |x| x[0].softshrink(0.9)),
+    ("tanhshrink", &[&[2, 3]], |x| x[0].tanhshrink()),
+    ("softsign", &[&[2, 3]], |x| x[0].sub(0.9)?.softsign()),
     ("sum", &[&[2, 3]], |x| x[0].sum()),
     ("sum over a dimension", &[&[2, 3, 2]], |x| x[0].sum_dims(&[1], false)),
     ("mean", &[&[2, 3]], |x| x[0].mean()),

@@ -61,6 +61,31 @@ impl Unary for Softplus {
     }
 }
 
+pub(crate) fn softplus_backward(
+    grad: Tensor,
+    x: Tensor,
+    beta: Scalar,
+    threshold: Scalar,
+    out: Tensor,
+) -> Planned {
+    let f = SoftplusGrad { beta: beta.as_f64(), threshold: threshold.as_f64() };
+    gradient(c"SoftplusV2Grad", f, grad, x, out)
+}
+
+#[derive(Clone, Copy)]
+struct SoftplusGrad {
+    beta: f64,
+    threshold: f64,
+}
+
+impl FloatBinary for SoftplusGrad {
+    fn apply<T: Float>(self, grad: T, x: T) -> T {
+        let (beta, threshold) = (T::narrow(self.beta), T::narrow(self.threshold));
+        let z = (x * beta).exp();
+        if x * beta > threshold { grad } else { grad * z / (z + T::ONE) }
+    }
+}
+
 pub(crate) fn threshold_backward(grad: Tensor, x: Tensor, threshold: Scalar, out: Tensor) -> Planned {
     gradient(c"ThresholdGradV2D", ThresholdBackward { threshold: threshold.as_f64() }, grad, x, out)
 }

@@ -142,6 +142,7 @@ fn gradients_of_activations() {
         let [grad, y] = [&x[0], &x[1]];
         Ok(vec![
             ThresholdBackward { threshold: Scalar::Float(0.1) }.call([grad, y])?,
+            SoftplusBackward { beta: 2.0, threshold: 1.0 }.call([grad, y])?,
             TanhBackward.call([grad, y])?,
             SigmoidBackward.call([grad, y])?,
             LogSoftmaxBackward { dim: 1 }.call([grad, y])?,

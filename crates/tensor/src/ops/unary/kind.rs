@@ -5,7 +5,7 @@ use crate::{Cause, DType, Error, Result, Spec, Tensor, cpu};
 use cresset_kernels::{elementwise, functions};
 
 /// Functions that only floats have: other types are converted.
-pub(super) mod float {
+pub(in crate::ops) mod float {
     use super::*;
 
     pub(in crate::ops) fn infer(_op: &'static str, x: &Tensor) -> Result<Spec> {
@@ -22,7 +22,7 @@ pub(super) mod float {
 }
 
 /// Functions that take nothing but floats.
-pub(super) mod only_float {
+pub(in crate::ops) mod only_float {
     use super::*;
 
     pub(in crate::ops) use super::float::{change, map};
@@ -34,7 +34,7 @@ pub(super) mod only_float {
 }
 
 /// Functions of all numbers, each within its type.
-pub(super) mod number {
+pub(in crate::ops) mod number {
     use super::*;
 
     pub(in crate::ops) fn infer(op: &'static str, x: &Tensor) -> Result<Spec> {
@@ -54,7 +54,7 @@ pub(super) mod number {
 }
 
 /// Functions of all numbers that leave truth values as they are.
-pub(super) mod number_or_bool {
+pub(in crate::ops) mod number_or_bool {
     use super::*;
 
     pub(in crate::ops) fn infer(_op: &'static str, x: &Tensor) -> Result<Spec> {
@@ -75,7 +75,7 @@ pub(super) mod number_or_bool {
 }
 
 /// Functions that leave integers as they are.
-pub(super) mod rounding {
+pub(in crate::ops) mod rounding {
     use super::*;
 
     pub(in crate::ops) use super::number::infer;

@@ -1,7 +1,7 @@
 //! Functions of one operand, as tables: the function, its in-place form, its derivative.
 
 mod analysis;
-mod kind;
+pub(super) mod kind;
 mod rounding;
 mod sign;
 mod tests_of_value;

@@ -1,0 +1,180 @@
+//! `x` times the share of a normal distribution that lies below `x`.
+
+use super::{infer_like, map2};
+use crate::autograd::Saves;
+use crate::op::kernel_table;
+use crate::ops::unary::kind;
+use crate::{Backward, Grads, Kernel, Op, Result, Spec, Tensor, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::{Float, functions};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+
+/// How the distribution's share is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approximate {
+    /// By the error function: not at all.
+    None,
+    /// By the hyperbolic tangent.
+    Tanh,
+}
+
+impl Approximate {
+    fn name(self) -> &'static str {
+        match self {
+            Approximate::None => "none",
+            Approximate::Tanh => "tanh",
+        }
+    }
+}
+
+/// `x` times the share of a normal distribution that lies below `x`.
+#[derive(Clone, Copy, Debug)]
+pub struct Gelu {
+    /// How the share is computed.
+    pub approximate: Approximate,
+}
+
+impl Op for Gelu {
+    const NAME: &'static str = "aten::gelu";
+    const BACKWARD: &'static str = "GeluBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let approximate = self.approximate;
+        grads!(ctx; GeluBackward { approximate }.call([ctx.grad(), ctx.saved(0)])?)
+    }
+
+    fn arguments(&self, inputs: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        super::visit(inputs, &[], visit);
+        visit(Argument::Text(self.approximate.name()));
+    }
+}
+
+impl Kernel for Gelu {
+    kernel_table!(Gelu);
+
+    fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+        kind::only_float::infer(Self::NAME, x)
+    }
+
+    fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+        match self.approximate {
+            Approximate::None => kind::only_float::map(Exact, x, out),
+            Approximate::Tanh => kind::only_float::map(ByTanh, x, out),
+        }
+    }
+}
+
+/// The gradient times the slope of [`Gelu`] at the input.
+#[derive(Clone, Copy, Debug)]
+pub struct GeluBackward {
+    /// How the share was computed.
+    pub approximate: Approximate,
+}
+
+impl Op for GeluBackward {
+    const NAME: &'static str = "aten::gelu_backward";
+    const BACKWARD: &'static str = "GeluBackwardBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = [&'a Tensor; 2];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (grad, x) = (ctx.saved(0), ctx.saved(1));
+        grads!(ctx; self.call([ctx.grad(), x])?, ctx.grad().mul(grad)?.mul(&self.curvature(x)?)?)
+    }
+
+    fn arguments(&self, inputs: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
+        super::visit(inputs, &[], visit);
+        visit(Argument::Text(self.approximate.name()));
+    }
+}
+
+impl Kernel for GeluBackward {
+    kernel_table!(GeluBackward);
+
+    fn infer(&self, [grad, x]: [&Tensor; 2]) -> Result<Spec> {
+        infer_like(Self::NAME, grad, x)
+    }
+
+    fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+        match self.approximate {
+            Approximate::None => map2(Exact, grad, x, out),
+            Approximate::Tanh => map2(ByTanh, grad, x, out),
+        }
+    }
+}
+
+impl GeluBackward {
+    /// The second derivative.
+    fn curvature(self, x: &Tensor) -> Result<Tensor> {
+        let square = x.mul(x)?;
+        match self.approximate {
+            Approximate::None => square.mul(-0.5)?.exp()?.mul(DENSITY_AT_0)?.mul(&square.rsub(2.0)?),
+            // With u the argument of the hyperbolic tangent t:
+            // (1 - t^2) (u' + x (u''/2 - t u'^2))
+            Approximate::Tanh => {
+                let t = square.mul(CUBIC)?.add(1.0)?.mul(x)?.mul(LINEAR)?.tanh()?;
+                let slope = square.mul(3.0 * CUBIC)?.add(1.0)?.mul(LINEAR)?;
+                let bend = x.mul(3.0 * CUBIC * LINEAR)?.sub(&slope.mul(&slope)?.mul(&t)?)?;
+                slope.add(&x.mul(&bend)?)?.tanh_backward(&t)
+            }
+        }
+    }
+}
+
+/// The normal distribution's density at 0.
+const DENSITY_AT_0: f64 = FRAC_1_SQRT_2 * FRAC_2_SQRT_PI / 2.0;
+/// `2 share(x) - 1` is about `tanh(LINEAR * (x + CUBIC * x^3))`.
+const LINEAR: f64 = FRAC_1_SQRT_2 * FRAC_2_SQRT_PI;
+const CUBIC: f64 = 0.044_715;
+
+#[derive(Clone, Copy)]
+struct Exact;
+
+#[derive(Clone, Copy)]
+struct ByTanh;
+
+impl functions::Unary for Exact {
+    #[inline(always)]
+    fn apply<T: Float>(self, x: T) -> T {
+        x * T::narrow(0.5) * (T::ONE + Float::erf(x * T::narrow(FRAC_1_SQRT_2)))
+    }
+}
+
+impl functions::FloatBinary for Exact {
+    #[inline(always)]
+    fn apply<T: Float>(self, grad: T, x: T) -> T {
+        let half = T::narrow(0.5);
+        let share = half * (T::ONE + Float::erf(x * T::narrow(FRAC_1_SQRT_2)));
+        let density = (-half * x * x).exponential() * T::narrow(DENSITY_AT_0);
+        grad * (share + x * density)
+    }
+}
+
+impl functions::Unary for ByTanh {
+    #[inline(always)]
+    fn apply<T: Float>(self, x: T) -> T {
+        let u = T::narrow(LINEAR) * (x + T::narrow(CUBIC) * x * x * x);
+        T::narrow(0.5) * x * (T::ONE + u.hyperbolic_tangent())
+    }
+}
+
+impl functions::FloatBinary for ByTanh {
+    #[inline(always)]
+    fn apply<T: Float>(self, grad: T, x: T) -> T {
+        let (half, square) = (T::narrow(0.5), x * x);
+        let t = (T::narrow(LINEAR) * (x + T::narrow(CUBIC) * square * x)).hyperbolic_tangent();
+        let slope = T::narrow(LINEAR) * (T::ONE + T::narrow(3.0 * CUBIC) * square);
+        grad * (half * (T::ONE + t) + half * x * (T::ONE - t * t) * slope)
+    }
+}
+
+impl Tensor {
+    /// `x` times the share of a normal distribution that lies below `x`.
+    pub fn gelu(&self, approximate: Approximate) -> Result<Tensor> {
+        Gelu { approximate }.call([self])
+    }
+}

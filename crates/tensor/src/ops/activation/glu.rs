@@ -1,0 +1,165 @@
+//! One half of a tensor, gated by the other.
+
+use crate::autograd::Saves;
+use crate::op::kernel_table;
+use crate::ops::dim_index;
+use crate::{Backward, Cause, Error, Grads, Kernel, Layout, Op, Result, Spec, Tensor, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::functions::{self, FloatBinary, FloatTernary, Unary as _};
+use cresset_kernels::{Float, View, ViewMut, elementwise};
+
+/// The first half along a dimension times the sigmoid of the second.
+#[derive(Clone, Copy, Debug)]
+pub struct Glu {
+    /// The dimension that is halved.
+    pub dim: usize,
+}
+
+impl Op for Glu {
+    const NAME: &'static str = "aten::glu";
+    const BACKWARD: &'static str = "GluBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; GluBackward { dim: self.dim }.call([ctx.grad(), ctx.saved(0)])?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Int(self.dim as i64));
+    }
+}
+
+impl Kernel for Glu {
+    kernel_table!(Glu);
+
+    fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+        infer(Self::NAME, x, self.dim)
+    }
+
+    fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+        let (reading, mut writing) = (x.read(), out.write());
+        let [a, b] = halves(x.layout(), self.dim).map(Box::new);
+        let view = |layout| View::new(reading.bytes(), x.dtype(), layout);
+        elementwise::float_binary(Gated, view(&a), view(&b), out.elements_mut(&mut writing));
+        Ok(())
+    }
+}
+
+/// The gradient of [`Glu`].
+#[derive(Clone, Copy, Debug)]
+pub struct GluBackward {
+    /// The dimension that was halved.
+    pub dim: usize,
+}
+
+impl Op for GluBackward {
+    const NAME: &'static str = "aten::glu_backward";
+    const BACKWARD: &'static str = "GluBackwardBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = [&'a Tensor; 2];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (grad, x, dim) = (ctx.saved(0), ctx.saved(1), self.dim as isize);
+        let halves = |x: &Tensor| {
+            let size = x.shape()[self.dim] / 2;
+            Ok::<_, Error>((x.narrow(dim, 0, size)?, x.narrow(dim, size as isize, size)?))
+        };
+        let ((first, second), (a, b)) = (halves(ctx.grad())?, halves(x)?);
+        let gate = b.sigmoid()?;
+        let along = second.mul(&a)?;
+        grads!(ctx;
+            first.mul(&gate)?.add(&along.sigmoid_backward(&gate)?)?,
+            {
+                // What both halves have in common is the gate's slope.
+                let bend = first.add(&along.mul(&gate.mul(-2.0)?.add(1.0)?)?)?;
+                let of_a = second.mul(grad)?.sigmoid_backward(&gate)?;
+                Tensor::cat(&[&of_a, &bend.mul(grad)?.sigmoid_backward(&gate)?], dim)?
+            },
+        )
+    }
+
+    fn arguments(&self, inputs: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
+        super::visit(inputs, &[], visit);
+        visit(Argument::Int(self.dim as i64));
+    }
+}
+
+impl Kernel for GluBackward {
+    kernel_table!(GluBackward);
+
+    fn infer(&self, [grad, x]: [&Tensor; 2]) -> Result<Spec> {
+        let expected = infer(Self::NAME, x, self.dim)?;
+        if expected != Spec::like(grad) {
+            let text = format_args!("gradient {:?} for {expected:?}", Spec::like(grad));
+            return Err(Error::new(Cause::Shape, Self::NAME, text));
+        }
+        Ok(Spec::like(x))
+    }
+
+    fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+        let (reading, of_grad, mut writing) = (x.read(), grad.read(), out.write());
+        let [a, b] = halves(x.layout(), self.dim);
+        let [first, second] = halves(out.layout(), self.dim);
+        let view = |layout| View::new(reading.bytes(), x.dtype(), layout);
+        let grad = grad.elements(&of_grad);
+        elementwise::float_binary(Gated, grad, view(&b), ViewMut::new(writing.bytes(), out.dtype(), &first));
+        let second = ViewMut::new(writing.bytes(), out.dtype(), &second);
+        elementwise::float_ternary(GateSlope, grad, view(&a), view(&b), second);
+        Ok(())
+    }
+}
+
+fn infer(op: &'static str, x: &Tensor, dim: usize) -> Result<Spec> {
+    crate::ops::check_float(op, x)?;
+    let mut spec = Spec::like(x);
+    match spec.shape.get_mut(dim) {
+        Some(size) if *size % 2 == 0 => *size /= 2,
+        size => {
+            let text = match size {
+                Some(size) => format!("cannot halve dimension {dim} of size {size}"),
+                None => format!("shape {:?} has no dimension {dim} to halve", x.shape()),
+            };
+            return Err(Error::new(Cause::Shape, op, text));
+        }
+    }
+    Ok(spec)
+}
+
+fn halves(layout: &Layout, dim: usize) -> [Layout; 2] {
+    let size = layout.shape()[dim] / 2;
+    [layout.narrow(dim, 0, size), layout.narrow(dim, size, size)]
+}
+
+/// `a * sigmoid(b)`
+#[derive(Clone, Copy)]
+struct Gated;
+
+impl FloatBinary for Gated {
+    #[inline(always)]
+    fn apply<T: Float>(self, a: T, b: T) -> T {
+        a * functions::Sigmoid.apply(b)
+    }
+}
+
+/// `grad * a * sigmoid'(b)`
+#[derive(Clone, Copy)]
+struct GateSlope;
+
+impl FloatTernary for GateSlope {
+    #[inline(always)]
+    fn apply<T: Float>(self, grad: T, a: T, b: T) -> T {
+        let gate = functions::Sigmoid.apply(b);
+        grad * a * gate * (T::ONE - gate)
+    }
+}
+
+impl Tensor {
+    /// The first half along `dim` times the sigmoid of the second.
+    pub fn glu(&self, dim: isize) -> Result<Tensor> {
+        Glu { dim: dim_index(Glu::NAME, dim, self.dim())? }.call([self])
+    }
+}
