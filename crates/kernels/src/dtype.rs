@@ -121,7 +121,8 @@ fn cut(value: f64) -> i32 {
     if fits { value as i32 } else { i32::MIN }
 }
 
-/// Elements with arithmetic. Integers wrap around.
+/// Elements with arithmetic. Integers wrap around; the sum of truths is their `or`, the product
+/// their `and`.
 pub trait Number: Element {
     /// `0`
     const ZERO: Self;
@@ -303,6 +304,26 @@ impl Element for bool {
             Scalar::Int(value) => value != 0,
             Scalar::Bool(value) => value,
         }
+    }
+}
+
+impl Number for bool {
+    const ZERO: Self = false;
+    const ONE: Self = true;
+
+    #[inline]
+    fn plus(self, other: Self) -> Self {
+        self | other
+    }
+
+    #[inline]
+    fn minus(self, other: Self) -> Self {
+        self ^ other
+    }
+
+    #[inline]
+    fn times(self, other: Self) -> Self {
+        self & other
     }
 }
 

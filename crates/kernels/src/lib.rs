@@ -29,6 +29,7 @@ pub mod arrange;
 mod buffer;
 mod computing;
 pub mod convolution;
+mod division;
 mod dtype;
 pub mod elementwise;
 pub mod functions;
@@ -55,6 +56,7 @@ mod wide;
 mod window;
 
 pub use buffer::{AllocationFailed, Buffer, Reading, Writing};
+pub use division::Divide;
 pub use dtype::{DType, Element, Float, Number};
 pub use layout::{Dims, Layout};
 pub use range::OutOfRange;

@@ -14,7 +14,9 @@ pub use copy::{copy, fill};
 pub(crate) use copy::{contiguous, pack, to_vec, write};
 pub(crate) use single::Single;
 
-use crate::functions::{Binary, FloatBinary, FloatTernary, NumberUnary, Unary};
+use crate::functions::{
+    Binary, BitsBinary, DivideBinary, FloatBinary, FloatTernary, NumberUnary, Ternary, Unary,
+};
 use crate::{DType, Element, Scalar, View, ViewMut, with_dtype};
 use map::{map1, map2, map3, update1, update2, update3};
 
@@ -45,6 +47,49 @@ macro_rules! numbers {
             DType::I32 => { type $T = i32; $body }
             DType::I64 => { type $T = i64; $body }
             other => floats!(other, $T => $body, single => $single),
+        }
+    };
+}
+
+// As `numbers`, with bool.
+macro_rules! elements {
+    ($dtype:expr, $T:ident => $body:expr, single => $single:expr) => {
+        match $dtype {
+            DType::Bool => { type $T = bool; $body }
+            other => numbers!(other, $T => $body, single => $single),
+        }
+    };
+}
+
+// Integers and bool.
+macro_rules! integers {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DType::Bool => {
+                type $T = bool;
+                $body
+            }
+            DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            DType::I16 => {
+                type $T = i16;
+                $body
+            }
+            DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            other => panic!("this function is for integers and bool, not {other}"),
         }
     };
 }
@@ -97,65 +142,81 @@ pub fn test(passes: impl Fn(Scalar) -> bool + Copy, x: View<'_>, out: ViewMut<'_
     with_dtype!(x.dtype(), T => map1(x, out, move |x: T| passes(x.scalar())));
 }
 
-/// `out = f(a, b)` for all but bool.
-#[inline]
-pub fn binary(f: impl Binary, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
-    numbers!(out.dtype(), T => map2(a, b, out, move |a: T, b: T| f.apply(a, b)), single => {
-        let mut wide = Single::load(a);
-        update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
-        wide.store(out);
-    });
+/// One row per kind of function of two numbers: the element types it is for.
+macro_rules! binaries {
+    ($($kind:ident, $dtypes:ident, $types:literal: $name:ident, $in_place:ident;)*) => {$(
+        #[doc = concat!("`out = f(a, b)` for ", $types, ".")]
+        #[inline]
+        pub fn $name(f: impl $kind, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
+            $dtypes!(out.dtype(), T => map2(a, b, out, move |a: T, b: T| f.apply(a, b)), single => {
+                let mut wide = Single::load(a);
+                update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
+                wide.store(out);
+            });
+        }
+
+        #[doc = concat!("`a = f(a, b)` for ", $types, ".")]
+        #[inline]
+        pub fn $in_place(f: impl $kind, a: ViewMut<'_>, b: View<'_>) {
+            $dtypes!(a.dtype(), T => update2(a, b, move |a: T, b: T| f.apply(a, b)), single => {
+                let mut wide = Single::load(a.as_view());
+                update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
+                wide.store(a);
+            });
+        }
+    )*};
 }
 
-/// `a = f(a, b)` for all but bool.
-#[inline]
-pub fn binary_in_place(f: impl Binary, a: ViewMut<'_>, b: View<'_>) {
-    numbers!(a.dtype(), T => update2(a, b, move |a: T, b: T| f.apply(a, b)), single => {
-        let mut wide = Single::load(a.as_view());
-        update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
-        wide.store(a);
-    });
+binaries! {
+    Binary, elements, "all element types": binary, binary_in_place;
+    DivideBinary, numbers, "all but bool": divide_binary, divide_binary_in_place;
+    FloatBinary, floats, "floats": float_binary, float_binary_in_place;
 }
 
-/// `out = f(a, b)` for floats.
-#[inline]
-pub fn float_binary(f: impl FloatBinary, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
-    floats!(out.dtype(), T => map2(a, b, out, move |a: T, b: T| f.apply(a, b)), single => {
-        let mut wide = Single::load(a);
-        update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
-        wide.store(out);
-    });
+/// `out = f(a, b)` for integers and bool.
+pub fn bits_binary(f: impl BitsBinary, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
+    integers!(out.dtype(), T => map2(a, b, out, move |a: T, b: T| f.apply(a, b)));
 }
 
-/// `a = f(a, b)` for floats.
-#[inline]
-pub fn float_binary_in_place(f: impl FloatBinary, a: ViewMut<'_>, b: View<'_>) {
-    floats!(a.dtype(), T => update2(a, b, move |a: T, b: T| f.apply(a, b)), single => {
-        let mut wide = Single::load(a.as_view());
-        update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
-        wide.store(a);
-    });
+/// `a = f(a, b)` for integers and bool.
+pub fn bits_binary_in_place(f: impl BitsBinary, a: ViewMut<'_>, b: View<'_>) {
+    integers!(a.dtype(), T => update2(a, b, move |a: T, b: T| f.apply(a, b)));
 }
 
-/// `out = f(a, b, c)` for floats.
-#[inline]
-pub fn float_ternary(f: impl FloatTernary, a: View<'_>, b: View<'_>, c: View<'_>, out: ViewMut<'_>) {
-    floats!(out.dtype(), T => map3(a, b, c, out, move |a: T, b: T, c: T| f.apply(a, b, c)), single => {
-        let mut wide = Single::load(a);
-        float_ternary_in_place(f, wide.view_mut(), Single::load(b).view(), Single::load(c).view());
-        wide.store(out);
-    });
+/// One row per kind of function of three numbers.
+macro_rules! ternaries {
+    ($($kind:ident, $dtypes:ident, $types:literal: $name:ident, $in_place:ident;)*) => {$(
+        #[doc = concat!("`out = f(a, b, c)` for ", $types, ".")]
+        #[inline]
+        pub fn $name(f: impl $kind, a: View<'_>, b: View<'_>, c: View<'_>, out: ViewMut<'_>) {
+            $dtypes!(out.dtype(), T => map3(a, b, c, out, move |a: T, b: T, c: T| f.apply(a, b, c)), single => {
+                let mut wide = Single::load(a);
+                $in_place(f, wide.view_mut(), Single::load(b).view(), Single::load(c).view());
+                wide.store(out);
+            });
+        }
+
+        #[doc = concat!("`a = f(a, b, c)` for ", $types, ".")]
+        #[inline]
+        pub fn $in_place(f: impl $kind, a: ViewMut<'_>, b: View<'_>, c: View<'_>) {
+            $dtypes!(a.dtype(), T => update3(a, b, c, move |a: T, b: T, c: T| f.apply(a, b, c)), single => {
+                let mut wide = Single::load(a.as_view());
+                let (b, c) = (Single::load(b), Single::load(c));
+                update3(wide.view_mut(), b.view(), c.view(), move |a: f32, b, c| f.apply(a, b, c));
+                wide.store(a);
+            });
+        }
+    )*};
 }
 
-/// `a = f(a, b, c)` for floats.
-#[inline]
-pub fn float_ternary_in_place(f: impl FloatTernary, a: ViewMut<'_>, b: View<'_>, c: View<'_>) {
-    floats!(a.dtype(), T => update3(a, b, c, move |a: T, b: T, c: T| f.apply(a, b, c)), single => {
-        let mut wide = Single::load(a.as_view());
-        let (b, c) = (Single::load(b), Single::load(c));
-        update3(wide.view_mut(), b.view(), c.view(), move |a: f32, b, c| f.apply(a, b, c));
-        wide.store(a);
-    });
+ternaries! {
+    Ternary, numbers, "all but bool": ternary, ternary_in_place;
+    FloatTernary, floats, "floats": float_ternary, float_ternary_in_place;
+}
+
+/// Whether any element is 0, or false.
+pub fn has_zero(x: View<'_>) -> bool {
+    with_dtype!(x.dtype(), T => pack::<T>(x).iter().any(|&x| x == T::default()))
 }
 
 /// How two elements are compared. NaN is unequal to everything.

@@ -62,7 +62,7 @@ fn in_place_functions_change_what_the_view_picks_and_nothing_else() {
 
 #[test]
 fn ternary_functions_take_any_arrangement() {
-    let f = Addcmul { value: 0.5 };
+    let f = Addcmul { value: Scalar::Float(0.5) };
     for shape in SHAPES {
         for a in arrangements::<f64>(shape, 1) {
             for b in operands::<f64>(shape, 2) {
@@ -110,7 +110,7 @@ fn half_precision_is_rounded_once() {
     let (one, tiny) = (f16::ONE, f16::from_f32(2.0f32.powi(-11)));
     let [a, b, c] = [one, tiny, one].map(|x| Array::new(&[], &[x]));
     let mut out = Array::<f16>::zeros(&[]);
-    float_ternary(Addcmul { value: 2.0 }, a.view(), b.view(), c.view(), out.view_mut());
+    float_ternary(Addcmul { value: Scalar::Float(2.0) }, a.view(), b.view(), c.view(), out.view_mut());
     assert_eq!(out.list(), [f16::from_f32(1.0 + 2.0f32.powi(-10))]);
 }
 

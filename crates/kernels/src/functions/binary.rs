@@ -1,7 +1,8 @@
 //! Functions of two numbers.
 
-use super::{Binary, FloatBinary, functions, is_nan};
-use crate::{Float, Number, Scalar};
+use super::{Binary, Bits, BitsBinary, DivideBinary, FloatBinary, functions, is_nan, number};
+use crate::division::is_opposite;
+use crate::{Divide, Float, Number, Scalar};
 
 functions! { Binary of Number:
     /// `a * b`
@@ -10,6 +11,37 @@ functions! { Binary of Number:
     Maximum(a, b) => if a >= b || is_nan(a) { a } else { b };
     /// The smaller; NaN if either is
     Minimum(a, b) => if a <= b || is_nan(a) { a } else { b };
+    /// The larger; the other one if either is NaN
+    Fmax(a, b) => if a >= b || is_nan(b) { a } else { b };
+    /// The smaller; the other one if either is NaN
+    Fmin(a, b) => if a <= b || is_nan(b) { a } else { b };
+    /// Whether `a` is positive; `b` where it is 0
+    Heaviside(a, b) => if a == T::ZERO { b } else { number(a > T::ZERO) };
+}
+
+functions! { DivideBinary of Divide:
+    /// The quotient cut towards zero
+    DivTrunc(a, b) => a.quotient(b);
+    /// The largest whole number that is not above the quotient
+    DivFloor(a, b) => a.floor_quotient(b);
+    /// What is left of `a` after division by `b`, with the sign of `a`
+    Fmod(a, b) => a.rest(b);
+    /// What is left of `a` after division by `b`, with the sign of `b`
+    Remainder(a, b) => {
+        let rest = a.rest(b);
+        if is_opposite(rest, b) { rest.plus(b) } else { rest }
+    };
+    /// `a` to the power of `b`
+    Power(a, b) => a.power(b);
+}
+
+functions! { BitsBinary of Bits:
+    /// Bits that both have
+    And(a, b) => a & b;
+    /// Bits that either has
+    Or(a, b) => a | b;
+    /// Bits that one of the two has
+    Xor(a, b) => a ^ b;
 }
 
 functions! { FloatBinary of Float:
@@ -19,6 +51,17 @@ functions! { FloatBinary of Float:
     Pow(a, b) => a.powf(b);
     /// The angle of the point with height `a` and width `b`
     Atan2(a, b) => a.atan2(b);
+    /// The size of `a` with the sign of `b`
+    Copysign(a, b) => a.copysign(b);
+    /// The length of the longest side of a right triangle with sides `a` and `b`
+    Hypot(a, b) => a.hypot(b);
+    /// `log(e^a + e^b)`, without the powers
+    LogAddExp(a, b) => {
+        // Equal infinities have no difference.
+        if a.is_infinite() && a == b { a } else { a.max(b) + (-(a - b).abs()).exp().ln_1p() }
+    };
+    /// `a * log(b)`; 0 where `a` is 0 and `b` a number
+    Xlogy(a, b) => if is_nan(b) { b } else if a == T::ZERO { T::ZERO } else { a * b.ln() };
     /// Gradient `a` through `tanh`, whose output was `b`
     TanhBackward(a, b) => a * (T::ONE - b * b);
     /// Gradient `a` through `sigmoid`, whose output was `b`

@@ -12,7 +12,8 @@ pub use binary::*;
 pub use ternary::*;
 pub use unary::*;
 
-use crate::{Float, Number};
+use crate::{Divide, Element, Float, Number};
+use std::ops::{BitAnd, BitOr, BitXor};
 
 /// A function of one float.
 pub trait Unary: Copy {
@@ -26,16 +27,43 @@ pub trait NumberUnary: Copy {
     fn apply<T: Number>(self, x: T) -> T;
 }
 
-/// A function of two numbers, integers too.
+/// A function of two elements of any type.
 pub trait Binary: Copy {
     /// The function's value.
     fn apply<T: Number>(self, a: T, b: T) -> T;
 }
 
+/// A function of two numbers that divides: for all but bool.
+pub trait DivideBinary: Copy {
+    /// The function's value.
+    fn apply<T: Divide>(self, a: T, b: T) -> T;
+}
+
+/// A function of the bits of two integers or truths.
+pub trait BitsBinary: Copy {
+    /// The function's value.
+    fn apply<T: Bits>(self, a: T, b: T) -> T;
+}
+
+/// Elements whose bits mean something: integers and truths.
+pub trait Bits: Element + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self> {}
+
+macro_rules! bits {
+    ($($ty:ty)*) => { $(impl Bits for $ty {})* };
+}
+
+bits!(bool u8 i8 i16 i32 i64);
+
 /// A function of two floats.
 pub trait FloatBinary: Copy {
     /// The function's value.
     fn apply<T: Float>(self, a: T, b: T) -> T;
+}
+
+/// A function of three numbers, integers too.
+pub trait Ternary: Copy {
+    /// The function's value.
+    fn apply<T: Number>(self, a: T, b: T, c: T) -> T;
 }
 
 /// A function of three floats.

@@ -1,7 +1,7 @@
 //! Functions of three numbers.
 
-use super::{FloatTernary, functions};
-use crate::Float;
+use super::{FloatTernary, Ternary, functions};
+use crate::{Float, Number, Scalar};
 
 functions! { FloatTernary of Float:
     /// From `a` towards `b` by the share `c`
@@ -12,13 +12,13 @@ functions! { FloatTernary of Float:
 #[derive(Clone, Copy, Debug)]
 pub struct Addcdiv {
     /// What the quotient is multiplied by.
-    pub value: f64,
+    pub value: Scalar,
 }
 
 impl FloatTernary for Addcdiv {
     #[inline(always)]
     fn apply<T: Float>(self, a: T, b: T, c: T) -> T {
-        a + T::narrow(self.value) * b / c
+        a + T::from_scalar(self.value) * b / c
     }
 }
 
@@ -26,13 +26,20 @@ impl FloatTernary for Addcdiv {
 #[derive(Clone, Copy, Debug)]
 pub struct Addcmul {
     /// What the product is multiplied by.
-    pub value: f64,
+    pub value: Scalar,
+}
+
+impl Ternary for Addcmul {
+    #[inline(always)]
+    fn apply<T: Number>(self, a: T, b: T, c: T) -> T {
+        a.plus(T::from_scalar(self.value).times(b).times(c))
+    }
 }
 
 impl FloatTernary for Addcmul {
     #[inline(always)]
     fn apply<T: Float>(self, a: T, b: T, c: T) -> T {
-        a + T::narrow(self.value) * b * c
+        Ternary::apply(self, a, b, c)
     }
 }
 

@@ -95,11 +95,11 @@ pub(crate) fn maximum(x: Tensor, other: Tensor, out: Tensor) -> Planned {
 }
 
 pub(crate) fn inplace_addcdiv(x: Tensor, a: Tensor, b: Tensor, value: Scalar) -> Planned {
-    float_ternary(c"Addcdiv", Addcdiv { value: value.as_f64() }, x, a, b)
+    float_ternary(c"Addcdiv", Addcdiv { value }, x, a, b)
 }
 
 pub(crate) fn inplace_addcmul(x: Tensor, a: Tensor, b: Tensor, value: Scalar) -> Planned {
-    float_ternary(c"Addcmul", Addcmul { value: value.as_f64() }, x, a, b)
+    float_ternary(c"Addcmul", Addcmul { value }, x, a, b)
 }
 
 pub(crate) fn inplace_lerps(x: Tensor, end: Tensor, weight: Scalar) -> Planned {
