@@ -132,7 +132,7 @@ impl<'a> Source<'a> {
 
 /// `layout` repeated to fill `shape`.
 #[inline]
-fn spread<'a>(layout: &'a Layout, shape: &[usize]) -> Cow<'a, Layout> {
+pub(crate) fn spread<'a>(layout: &'a Layout, shape: &[usize]) -> Cow<'a, Layout> {
     if layout.has_shape(shape) {
         return Cow::Borrowed(layout);
     }

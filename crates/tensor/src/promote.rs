@@ -21,22 +21,21 @@ pub(crate) fn result_type(a: &Tensor, b: Operand<'_>) -> DType {
 
 #[inline(never)]
 fn result_type_of_mixed(a: &Tensor, b: Operand<'_>) -> DType {
-    let rank = |tensor: &Tensor| if tensor.dim() > 0 { 0 } else { 1 };
+    common_type([Operand::Tensor(a), b])
+}
+
+/// The element type that any number of operands meet at.
+pub(crate) fn common_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -> DType {
     let mut ranks: [Option<DType>; 3] = [None; 3];
-    ranks[rank(a)] = Some(a.dtype());
-    let (at, dtype) = match b {
-        Operand::Tensor(b) => (rank(b), b.dtype()),
-        Operand::Scalar(scalar) => (2, scalar_type(scalar)),
-    };
-    ranks[at] = Some(ranks[at].map_or(dtype, |other| promote(other, dtype)));
-    let mut result: Option<DType> = None;
-    for dtype in ranks.into_iter().flatten() {
-        result = Some(match result {
-            Some(higher) if kind(dtype) <= kind(higher) => higher,
-            _ => dtype,
-        });
+    for operand in operands {
+        let (rank, dtype) = match operand {
+            Operand::Tensor(tensor) => (usize::from(tensor.dim() == 0), tensor.dtype()),
+            Operand::Scalar(scalar) => (2, scalar_type(scalar)),
+        };
+        ranks[rank] = Some(ranks[rank].map_or(dtype, |other| promote(other, dtype)));
     }
-    result.expect("there is at least one operand")
+    let outranked = |higher: DType, lower: DType| if kind(lower) <= kind(higher) { higher } else { lower };
+    ranks.into_iter().flatten().reduce(outranked).unwrap_or(DEFAULT_FLOAT)
 }
 
 /// The element type of a number on its own.

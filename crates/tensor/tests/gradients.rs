@@ -115,10 +115,28 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     ("where", &[&[2, 3], &[3]], |x| {
         x[0].where_(&Tensor::new([[true, false, true], [false, true, true]])?, &x[1])
     }),
+    ("a number to a power", &[&[2, 3]], |x| x[0].rpow(1.7)),
+    ("maximum", &[&[2, 3], &[3]], |x| x[0].maximum(&x[1])),
+    ("minimum", &[&[2, 3], &[3]], |x| x[0].minimum(&x[1])),
+    ("clamp by numbers", &[&[2, 3]], |x| x[0].clamp(0.8, 1.2)),
+    ("clamp by tensors", &[&[2, 3], &[3], &[3]], |x| x[0].clamp(&x[1], &x[2])),
+    ("clamp_min", &[&[2, 3], &[3]], |x| x[0].clamp_min(&x[1])),
+    ("clamp_max", &[&[2, 3], &[3]], |x| x[0].clamp_max(&x[1])),
+    ("remainder", &[&[2, 3], &[3]], |x| x[0].mul(3)?.remainder(&x[1].neg()?)),
+    ("fmod", &[&[2, 3], &[3]], |x| x[0].mul(3)?.fmod(&x[1].neg()?)),
+    ("addcmul", &[&[3], &[2, 1], &[3]], |x| x[0].addcmul(&x[1], &x[2], 2.0)),
+    ("addcdiv", &[&[3], &[2, 1], &[3]], |x| x[0].addcdiv(&x[1], &x[2], 2.0)),
+    ("lerp", &[&[3], &[2, 1]], |x| x[0].lerp(&x[1], 0.7)),
+    ("lerp by a tensor", &[&[3], &[2, 1], &[3]], |x| x[0].lerp(&x[1], &x[2])),
     ("addcmul_", &[&[3], &[3], &[3]], |x| changed(&x[0], |y| y.addcmul_(&x[1], &x[2], 2.0))),
     ("addcdiv_", &[&[3], &[3], &[3]], |x| changed(&x[0], |y| y.addcdiv_(&x[1], &x[2], 2.0))),
     ("lerp_", &[&[3], &[3]], |x| changed(&x[0], |y| y.lerp_(&x[1], 0.3))),
     ("mul_", &[&[3], &[3]], |x| changed(&x[0], |y| y.mul_(&x[1]))),
+    ("sub_", &[&[3], &[3]], |x| changed(&x[0], |y| y.sub_scaled_(&x[1], 2.0))),
+    ("div_", &[&[3], &[3]], |x| changed(&x[0], |y| y.div_(&x[1]))),
+    ("pow_", &[&[3], &[3]], |x| changed(&x[0], |y| y.pow_(&x[1]))),
+    ("pow_ of a number", &[&[3]], |x| changed(&x[0], |y| y.pow_(2.5))),
+    ("clamp_", &[&[6]], |x| changed(&x[0], |y| y.clamp_(0.8, 1.2))),
     ("fill_", &[&[3]], |x| changed(&x[0], |y| y.fill_(2.0))),
     ("copy_", &[&[2, 3], &[3]], |x| changed(&x[0], |y| y.copy_(&x[1]))),
 ];
@@ -185,4 +203,19 @@ fn powers_of_zero_have_the_slopes_that_torch_gives_them() {
     a.pow(&b).unwrap().sum().unwrap().backward().unwrap();
     assert_eq!(a.grad().unwrap().to_vec::<f64>().unwrap(), [0.0, 1.0, 0.0, 0.0]);
     assert_eq!(b.grad().unwrap().to_vec::<f64>().unwrap(), [0.0, 0.0, 0.0, 2f64.ln()]);
+}
+
+#[test]
+fn equals_share_the_gradient_of_the_larger_and_of_bounds() {
+    let leaf = |value: f64| Tensor::new([value]).unwrap().with_grad().unwrap();
+    let gradient = |x: &Tensor| x.grad().unwrap().to_vec::<f64>().unwrap()[0];
+    let (a, b) = (leaf(1.0), leaf(1.0));
+    a.maximum(&b).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!((gradient(&a), gradient(&b)), (0.5, 0.5));
+    let (x, min, max) = (leaf(2.0), leaf(2.0), leaf(3.0));
+    x.clamp(&min, &max).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!((gradient(&x), gradient(&min), gradient(&max)), (0.5, 0.5, 0.0));
+    let at_a_number = leaf(2.0);
+    at_a_number.clamp(2.0, 3.0).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(gradient(&at_a_number), 0.0);
 }

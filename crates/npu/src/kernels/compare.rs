@@ -14,11 +14,21 @@ pub(super) fn register(npu: Key) {
         Operand::Scalar(b) => aclnn::gt_scalar(a, b, out),
         Operand::Tensor(b) => aclnn::gt_tensor(&meeting(a, b)?, &meeting(b, a)?, out),
     });
-    Where::table().register(npu, |_, [a, b, condition], out| aclnn::s_where(condition, a, b, out));
+    Where::table().register(npu, |_, [a, b, condition], out| {
+        let condition = filled(condition, DType::Bool, out)?;
+        aclnn::s_where(&condition, &filled(a, out.dtype(), out)?, &filled(b, out.dtype(), out)?, out)
+    });
 }
 
-/// `a` in the type that arithmetic with `b` would give; only truths have no arithmetic.
+/// An operand as a tensor of `dtype` and the shape of `out`.
+fn filled(operand: Operand<'_>, dtype: DType, out: &Tensor) -> Result<Tensor> {
+    match operand {
+        Operand::Tensor(tensor) => converted(tensor, dtype)?.expand(out.shape()),
+        Operand::Scalar(number) => out.new_full([], number, dtype)?.expand(out.shape()),
+    }
+}
+
+/// `a` in the type that arithmetic with `b` would give.
 fn meeting(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let dtype = Add { alpha: ONE }.infer((a, Operand::Tensor(b))).map_or(DType::Bool, |spec| spec.dtype);
-    converted(a, dtype)
+    converted(a, Add { alpha: ONE }.infer((a, Operand::Tensor(b)))?.dtype)
 }

@@ -35,7 +35,8 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     /// than that of looking. Changes in place are then traced through it; without this they
     /// are refused while gradients are recorded.
     const VIEW: bool = false;
-    /// How many of the outputs, from the first on, have gradients.
+    /// How many of the outputs, from the first on, have gradients. With 0, only a change in place
+    /// is recorded, for what the target held before has no influence any more.
     const DIFFERENTIABLE: usize = usize::MAX;
     /// The tensors it takes.
     type Inputs<'a>: Inputs;
@@ -66,7 +67,7 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     {
         let _span = observe::span(&InFlight { op: &self, inputs, name: Self::NAME });
         let keys = inputs.keys().here();
-        if keys.contains(Key::AUTOGRAD) && !Self::BACKWARD.is_empty() {
+        if keys.contains(Key::AUTOGRAD) && !Self::BACKWARD.is_empty() && Self::DIFFERENTIABLE > 0 {
             autograd::record(self, inputs)
         } else if Self::VIEW && Self::Output::SEVERAL {
             Ok(self.forward(inputs)?.map(|_, tensor| tensor.made(How::OneOfSeveral)))

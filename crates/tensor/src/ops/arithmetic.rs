@@ -1,35 +1,14 @@
-//! Arithmetic of two operands, the second possibly a number.
+//! Sums, differences, products and quotients of two operands, the second possibly a number.
 
-use super::{broadcast, scalar_argument, scaled};
+use super::pair::{self, Pair, meet};
+use super::{scalar_argument, scaled};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
-use crate::promote::{float_type, result_type};
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads};
+use crate::{
+    Backward, Cause, DType, Error, Grads, Inputs, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{elementwise, functions};
-
-type Pair<'a> = (&'a Tensor, Operand<'a>);
-
-/// `a + alpha * b`
-#[derive(Clone, Debug)]
-pub struct Add {
-    /// Multiplies the second operand.
-    pub alpha: Scalar,
-}
-
-/// `a - alpha * b`
-#[derive(Clone, Debug)]
-pub struct Sub {
-    /// Multiplies the second operand.
-    pub alpha: Scalar,
-}
-
-/// `b - alpha * a`
-#[derive(Clone, Debug)]
-pub struct Rsub {
-    /// Multiplies the first operand.
-    pub alpha: Scalar,
-}
 
 /// `a * b`
 #[derive(Clone, Debug)]
@@ -39,134 +18,129 @@ pub struct Mul;
 #[derive(Clone, Debug)]
 pub struct Div;
 
-/// `a` to the power of a number.
-#[derive(Clone, Debug)]
-pub struct PowScalar;
-
-/// `a` to the power of `b`.
-#[derive(Clone, Debug)]
-pub struct PowTensor;
-
+/// Refuses factors that the result's element type does not know.
 #[inline]
-fn infer(op: &'static str, (a, b): Pair<'_>) -> Result<Spec> {
-    Ok(Spec { shape: broadcast(op, a.shape(), b.shape())?, dtype: result_type(a, b) })
+fn check_alpha(op: &'static str, alpha: Scalar, spec: Spec) -> Result<Spec> {
+    let known = match alpha {
+        Scalar::Int(_) => true,
+        Scalar::Float(_) => spec.dtype.is_float(),
+        Scalar::Bool(_) => spec.dtype == DType::Bool,
+    };
+    if known {
+        return Ok(spec);
+    }
+    let text = format_args!("alpha {alpha} does not fit a result of {}", spec.dtype);
+    Err(Error::new(Cause::DType, op, text))
 }
 
-#[inline]
-fn infer_numbers(op: &'static str, inputs: Pair<'_>) -> Result<Spec> {
-    let spec = infer(op, inputs)?;
-    if spec.dtype == DType::Bool {
-        return Err(Error::new(Cause::DType, op, "not defined for bool; convert with to_dtype() first"));
+/// Refuses differences in which a truth takes part.
+fn check_difference(op: &'static str, (a, b): Pair<'_>) -> Result<()> {
+    let is_truth = match b {
+        Operand::Tensor(b) => b.dtype() == DType::Bool,
+        Operand::Scalar(b) => matches!(b, Scalar::Bool(_)),
+    };
+    if a.dtype() != DType::Bool && !is_truth {
+        return Ok(());
     }
-    Ok(spec)
+    let text = "not defined for bool; logical_xor() compares truths, logical_not() turns them around";
+    Err(Error::new(Cause::DType, op, text))
 }
 
-fn infer_floats(op: &'static str, inputs: Pair<'_>) -> Result<Spec> {
-    let spec = infer(op, inputs)?;
-    Ok(Spec { dtype: float_type(spec.dtype), ..spec })
+/// One line per operator with a factor for one of its operands.
+macro_rules! sums {
+    ($($(#[$doc:meta])* $op:ident: $name:literal, $backward:literal, $flops:expr,
+        |$self:ident, $inputs:ident| $infer:expr, |$a:ident, $b:ident| $order:expr, $function:ident,
+        |$ctx:ident, $alpha:ident| $derivative:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $op {
+            /// The factor.
+            pub alpha: Scalar,
+        }
+
+        impl Op for $op {
+            const NAME: &'static str = $name;
+            const BACKWARD: &'static str = $backward;
+            type Inputs<'a> = Pair<'a>;
+            type Output = Tensor;
+
+            fn backward(&self, $ctx: &Backward<'_>) -> Result<Grads> {
+                let $alpha = self.alpha;
+                $derivative
+            }
+
+            fn arguments(&self, inputs: Pair<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+                inputs.each(|given| visit(given.into_argument()));
+                visit(scalar_argument(self.alpha));
+            }
+
+            fn flops(&self, (a, _): Pair<'_>) -> u64 {
+                $flops(a)
+            }
+        }
+
+        impl Kernel for $op {
+            kernel_table!($op);
+
+            fn infer(&$self, $inputs: Pair<'_>) -> Result<Spec> {
+                $infer
+            }
+
+            fn cpu(&self, ($a, $b): Pair<'_>, out: &Tensor) -> Result<()> {
+                let f = functions::$function { alpha: self.alpha };
+                let (a, b) = $order;
+                cpu::map2(a, b, out.dtype(), out, |a, b, out| elementwise::binary(f, a, b, out))
+            }
+        }
+    )*};
 }
 
-fn with_alpha((a, b): Pair<'_>, alpha: Scalar, visit: &mut dyn FnMut(Argument<'_>)) {
-    use crate::Inputs as _;
-    (a, b).each(|given| visit(given.into_argument()));
-    visit(scalar_argument(alpha));
+sums! {
+    /// `a + alpha * b`; for truths, whether either is true.
+    Add: "aten::add", "AddBackward0", elements,
+        |self, inputs| check_alpha(Self::NAME, self.alpha, meet(Self::NAME, inputs)?),
+        |a, b| (Operand::Tensor(a), b), Add,
+        |ctx, alpha| grads!(ctx; ctx.grad().clone(), scaled(ctx.grad().clone(), alpha)?);
+    /// `a - alpha * b`
+    Sub: "aten::sub", "SubBackward0", nothing,
+        |self, inputs| infer_difference(Self::NAME, self.alpha, inputs),
+        |a, b| (Operand::Tensor(a), b), Sub,
+        |ctx, alpha| grads!(ctx; ctx.grad().clone(), scaled(ctx.grad().neg()?, alpha)?);
+    /// `b - alpha * a`
+    Rsub: "aten::rsub", "RsubBackward1", nothing,
+        |self, inputs| infer_difference(Self::NAME, self.alpha, inputs),
+        |a, b| (b, Operand::Tensor(a)), Sub,
+        |ctx, alpha| grads!(ctx; scaled(ctx.grad().neg()?, alpha)?, ctx.grad().clone());
 }
 
-impl Op for Add {
-    const NAME: &'static str = "aten::add";
-    const BACKWARD: &'static str = "AddBackward0";
-    type Inputs<'a> = Pair<'a>;
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().clone(), scaled(ctx.grad().clone(), self.alpha)?)
-    }
-
-    fn arguments(&self, inputs: Pair<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
-        with_alpha(inputs, self.alpha, visit);
-    }
-
-    fn flops(&self, (a, _): Pair<'_>) -> u64 {
-        a.numel() as u64
-    }
+fn infer_difference(op: &'static str, alpha: Scalar, inputs: Pair<'_>) -> Result<Spec> {
+    check_difference(op, inputs)?;
+    check_alpha(op, alpha, meet(op, inputs)?)
 }
 
-impl Kernel for Add {
-    kernel_table!(Add);
+fn elements(a: &Tensor) -> u64 {
+    a.numel() as u64
+}
 
-    fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
-        infer_numbers(Self::NAME, inputs)
-    }
-
-    fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
-        let f = functions::Add { alpha: self.alpha };
-        cpu::map2(Operand::Tensor(a), b, out.dtype(), out, |a, b, out| elementwise::binary(f, a, b, out))
-    }
+fn nothing(_a: &Tensor) -> u64 {
+    0
 }
 
 impl InPlace for Add {
     const IN_PLACE: &'static str = "aten::add_";
     kernel_table!(in place Add);
 
-    fn cpu_in_place(&self, (a, b): Pair<'_>) -> Result<()> {
-        let f = functions::Add { alpha: self.alpha };
-        cpu::change(a, [b], |a, [b]| elementwise::binary_in_place(f, a, b))
+    fn cpu_in_place(&self, inputs: Pair<'_>) -> Result<()> {
+        pair::elements::change(self, functions::Add { alpha: self.alpha }, inputs)
     }
 }
 
-impl Op for Sub {
-    const NAME: &'static str = "aten::sub";
-    const BACKWARD: &'static str = "SubBackward0";
-    type Inputs<'a> = Pair<'a>;
-    type Output = Tensor;
+impl InPlace for Sub {
+    const IN_PLACE: &'static str = "aten::sub_";
+    kernel_table!(in place Sub);
 
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().clone(), scaled(ctx.grad().neg()?, self.alpha)?)
-    }
-
-    fn arguments(&self, inputs: Pair<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
-        with_alpha(inputs, self.alpha, visit);
-    }
-}
-
-impl Kernel for Sub {
-    kernel_table!(Sub);
-
-    fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
-        infer_numbers(Self::NAME, inputs)
-    }
-
-    fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
-        let f = functions::Sub { alpha: self.alpha };
-        cpu::map2(Operand::Tensor(a), b, out.dtype(), out, |a, b, out| elementwise::binary(f, a, b, out))
-    }
-}
-
-impl Op for Rsub {
-    const NAME: &'static str = "aten::rsub";
-    const BACKWARD: &'static str = "RsubBackward1";
-    type Inputs<'a> = Pair<'a>;
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; scaled(ctx.grad().neg()?, self.alpha)?, ctx.grad().clone())
-    }
-
-    fn arguments(&self, inputs: Pair<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
-        with_alpha(inputs, self.alpha, visit);
-    }
-}
-
-impl Kernel for Rsub {
-    kernel_table!(Rsub);
-
-    fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
-        infer_numbers(Self::NAME, inputs)
-    }
-
-    fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
-        let f = functions::Sub { alpha: self.alpha };
-        cpu::map2(b, Operand::Tensor(a), out.dtype(), out, |b, a, out| elementwise::binary(f, b, a, out))
+    fn cpu_in_place(&self, inputs: Pair<'_>) -> Result<()> {
+        pair::elements::change(self, functions::Sub { alpha: self.alpha }, inputs)
     }
 }
 
@@ -190,13 +164,11 @@ impl Kernel for Mul {
     kernel_table!(Mul);
 
     fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
-        infer_numbers(Self::NAME, inputs)
+        pair::elements::infer(Self::NAME, inputs)
     }
 
-    fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
-        cpu::map2(Operand::Tensor(a), b, out.dtype(), out, |a, b, out| {
-            elementwise::binary(functions::Mul, a, b, out)
-        })
+    fn cpu(&self, inputs: Pair<'_>, out: &Tensor) -> Result<()> {
+        pair::elements::run(Self::NAME, functions::Mul, inputs, out)
     }
 }
 
@@ -205,8 +177,8 @@ impl InPlace for Mul {
     const NEEDS_OVERWRITTEN: bool = false;
     kernel_table!(in place Mul);
 
-    fn cpu_in_place(&self, (a, b): Pair<'_>) -> Result<()> {
-        cpu::change(a, [b], |a, [b]| elementwise::binary_in_place(functions::Mul, a, b))
+    fn cpu_in_place(&self, inputs: Pair<'_>) -> Result<()> {
+        pair::elements::change(self, functions::Mul, inputs)
     }
 }
 
@@ -227,106 +199,30 @@ impl Kernel for Div {
     kernel_table!(Div);
 
     fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
-        infer_floats(Self::NAME, inputs)
+        pair::floats::infer(Self::NAME, inputs)
     }
 
-    fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
-        cpu::map2(Operand::Tensor(a), b, out.dtype(), out, |a, b, out| {
-            elementwise::float_binary(functions::Div, a, b, out);
-        })
+    fn cpu(&self, inputs: Pair<'_>, out: &Tensor) -> Result<()> {
+        pair::floats::run(Self::NAME, functions::Div, inputs, out)
     }
 }
 
-impl Op for PowScalar {
-    const NAME: &'static str = "aten::pow";
-    const BACKWARD: &'static str = "PowBackward0";
-    const SAVES: Saves = Saves::Inputs;
-    type Inputs<'a> = Pair<'a>;
-    type Output = Tensor;
+impl InPlace for Div {
+    const IN_PLACE: &'static str = "aten::div_";
+    const NEEDS_OVERWRITTEN: bool = false;
+    kernel_table!(in place Div);
 
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let Operand::Scalar(exponent) = ctx.operand(1) else {
-            unreachable!("`pow` sends tensors to PowTensor")
-        };
-        let exponent = exponent.as_f64();
-        grads!(ctx; if exponent == 0.0 {
-            ctx.grad().zeros_like()?
-        } else {
-            ctx.grad().mul(&ctx.saved(0).pow(exponent - 1.0)?.mul(exponent)?)?
-        })
+    fn cpu_in_place(&self, inputs: Pair<'_>) -> Result<()> {
+        pair::floats::change(self, functions::Div, inputs)
     }
 }
 
-impl Kernel for PowScalar {
-    kernel_table!(PowScalar);
-
-    fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
-        infer_powers(Self::NAME, inputs)
-    }
-
-    fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
-        power(a, b, out)
-    }
-}
-
-impl Op for PowTensor {
-    const NAME: &'static str = "aten::pow";
-    const BACKWARD: &'static str = "PowBackward1";
-    const SAVES: Saves = Saves::Both;
-    type Inputs<'a> = Pair<'a>;
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let (a, b, out) = (ctx.saved(0), ctx.saved(1), ctx.saved(2));
-        grads!(ctx;
-            // Where the exponent is 0 the base does not matter, also at 0 where the formula has a pole.
-            ctx.grad().mul(&b.mul(&a.pow(&b.sub(1.0)?)?)?.zero_where_equal(b, 0.0)?)?,
-            ctx.grad().mul(&exponent_slope(a, b, out)?)?,
-        )
-    }
-}
-
-impl Kernel for PowTensor {
-    kernel_table!(PowTensor);
-
-    fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
-        infer_powers(Self::NAME, inputs)
-    }
-
-    fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
-        power(a, b, out)
-    }
-}
-
-/// `a^b * log(a)`; 0 where `a` is 0, which to any power but a negative one stays as it is.
-fn exponent_slope(a: &Tensor, b: &Tensor, out: &Tensor) -> Result<Tensor> {
-    let slope = out.mul(&a.log()?)?;
-    let flat = slope.zero_where_equal(a, 0.0)?;
-    slope.where_(&b.neg()?.gt(0.0)?, &flat)
-}
-
-fn infer_powers(op: &'static str, inputs: Pair<'_>) -> Result<Spec> {
-    let spec = infer_numbers(op, inputs)?;
-    if !spec.dtype.is_float() {
-        let text = format_args!(
-            "powers of {} are not supported; convert with to_dtype() to a float first",
-            spec.dtype
-        );
-        return Err(Error::new(Cause::DType, op, text));
-    }
-    Ok(spec)
-}
-
-fn power(a: &Tensor, b: Operand<'_>, out: &Tensor) -> Result<()> {
-    cpu::map2(Operand::Tensor(a), b, out.dtype(), out, |a, b, out| {
-        elementwise::float_binary(functions::Pow, a, b, out)
-    })
-}
+const ONE: Scalar = Scalar::Int(1);
 
 impl Tensor {
-    /// The sum of this and `other`, a tensor or a number.
+    /// The sum of this and `other`, a tensor or a number. For truths, whether either is true.
     pub fn add<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-        Add { alpha: Scalar::Int(1) }.call((self, other.into()))
+        Add { alpha: ONE }.call((self, other.into()))
     }
 
     /// `self + alpha * other`
@@ -340,15 +236,33 @@ impl Tensor {
 
     /// The difference of this and `other`, a tensor or a number.
     pub fn sub<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-        Sub { alpha: Scalar::Int(1) }.call((self, other.into()))
+        Sub { alpha: ONE }.call((self, other.into()))
+    }
+
+    /// `self - alpha * other`
+    pub fn sub_scaled<'a>(
+        &'a self,
+        other: impl Into<Operand<'a>>,
+        alpha: impl Into<Scalar>,
+    ) -> Result<Tensor> {
+        Sub { alpha: alpha.into() }.call((self, other.into()))
     }
 
     /// The difference of `other` and this.
     pub fn rsub<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-        Rsub { alpha: Scalar::Int(1) }.call((self, other.into()))
+        Rsub { alpha: ONE }.call((self, other.into()))
     }
 
-    /// The product of this and `other`, a tensor or a number.
+    /// `other - alpha * self`
+    pub fn rsub_scaled<'a>(
+        &'a self,
+        other: impl Into<Operand<'a>>,
+        alpha: impl Into<Scalar>,
+    ) -> Result<Tensor> {
+        Rsub { alpha: alpha.into() }.call((self, other.into()))
+    }
+
+    /// The product of this and `other`, a tensor or a number. For truths, whether both are true.
     pub fn mul<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
         Mul.call((self, other.into()))
     }
@@ -358,17 +272,9 @@ impl Tensor {
         Div.call((self, other.into()))
     }
 
-    /// This to the power of `exponent`, a tensor or a number.
-    pub fn pow<'a>(&'a self, exponent: impl Into<Operand<'a>>) -> Result<Tensor> {
-        match exponent.into() {
-            exponent @ Operand::Tensor(_) => PowTensor.call((self, exponent)),
-            exponent @ Operand::Scalar(_) => PowScalar.call((self, exponent)),
-        }
-    }
-
     /// Adds `other` in place.
     pub fn add_<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<()> {
-        Add { alpha: Scalar::Int(1) }.call_in_place((self, other.into()))
+        Add { alpha: ONE }.call_in_place((self, other.into()))
     }
 
     /// Adds `alpha * other` in place.
@@ -376,8 +282,23 @@ impl Tensor {
         Add { alpha: alpha.into() }.call_in_place((self, other.into()))
     }
 
+    /// Takes `other` away in place.
+    pub fn sub_<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<()> {
+        Sub { alpha: ONE }.call_in_place((self, other.into()))
+    }
+
+    /// Takes `alpha * other` away in place.
+    pub fn sub_scaled_<'a>(&'a self, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>) -> Result<()> {
+        Sub { alpha: alpha.into() }.call_in_place((self, other.into()))
+    }
+
     /// Multiplies by `other` in place.
     pub fn mul_<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<()> {
         Mul.call_in_place((self, other.into()))
+    }
+
+    /// Divides by `other` in place.
+    pub fn div_<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<()> {
+        Div.call_in_place((self, other.into()))
     }
 }

@@ -3,22 +3,48 @@
 use super::{broadcast, scalar_argument};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads};
+use crate::promote::common_type;
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, elementwise, functions};
 
-fn infer(op: &'static str, tensors: &[&Tensor]) -> Result<Spec> {
-    let first = tensors[0];
-    let mut shape = Dims::from_slice(first.shape());
-    for tensor in &tensors[1..] {
-        shape = broadcast(op, &shape, tensor.shape())?;
-        if tensor.dtype() != first.dtype() || !first.dtype().is_float() {
-            let text =
-                format_args!("expects floats of one dtype, not {} and {}", first.dtype(), tensor.dtype());
-            return Err(Error::new(Cause::DType, op, text));
-        }
+fn shape(op: &'static str, tensors: &[&Tensor]) -> Result<Dims> {
+    tensors[1..]
+        .iter()
+        .try_fold(Dims::from_slice(tensors[0].shape()), |shape, tensor| broadcast(op, &shape, tensor.shape()))
+}
+
+fn meet(op: &'static str, tensors: [&Tensor; 3]) -> Result<Spec> {
+    Ok(Spec { shape: shape(op, &tensors)?, dtype: common_type(tensors.map(Operand::Tensor)) })
+}
+
+/// Refuses truths, and factors that integers would cut.
+fn infer_product(op: &'static str, tensors: [&Tensor; 3], value: Scalar) -> Result<Spec> {
+    let spec = meet(op, tensors)?;
+    let fits = match value {
+        Scalar::Float(_) => spec.dtype.is_float(),
+        Scalar::Int(_) | Scalar::Bool(_) => spec.dtype != DType::Bool,
+    };
+    if fits {
+        return Ok(spec);
     }
-    Ok(Spec { shape, dtype: first.dtype() })
+    let text = format_args!("a result of {} cannot take the factor {value}", spec.dtype);
+    Err(Error::new(Cause::DType, op, text))
+}
+
+/// Refuses quotients of integers.
+fn infer_quotient(op: &'static str, tensors: [&Tensor; 3], _value: Scalar) -> Result<Spec> {
+    let spec = meet(op, tensors)?;
+    let [_, b, c] = tensors;
+    if spec.dtype.is_float() && (b.dtype().is_float() || c.dtype().is_float()) {
+        return Ok(spec);
+    }
+    let text = format_args!(
+        "does not divide {} by {}; convert with to_dtype() to a float first",
+        b.dtype(),
+        c.dtype()
+    );
+    Err(Error::new(Cause::DType, op, text))
 }
 
 /// Writes `a` into `out`, so that an in-place kernel can go on from there.
@@ -27,8 +53,8 @@ fn start(a: &Tensor, out: &Tensor) -> Result<()> {
 }
 
 macro_rules! ternary {
-    ($($(#[$doc:meta])* $op:ident, $method:ident: $name:literal, $in_place:literal, $backward:literal,
-        |$ctx:ident, $value:ident| $derivative:expr;)*) => {$(
+    ($($(#[$doc:meta])* $op:ident, $method:ident / $method_:ident: $name:literal, $in_place:literal, $backward:literal,
+        $infer:ident, $kernel:ident, |$ctx:ident, $value:ident| $derivative:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub struct $op {
@@ -39,7 +65,7 @@ macro_rules! ternary {
         impl Op for $op {
             const NAME: &'static str = $name;
             const BACKWARD: &'static str = $backward;
-            const SAVES: Saves = Saves::Inputs;
+            const SAVES: Saves = Saves::InputsFrom(1);
             type Inputs<'a> = [&'a Tensor; 3];
             type Output = Tensor;
 
@@ -58,12 +84,15 @@ macro_rules! ternary {
             kernel_table!($op);
 
             fn infer(&self, inputs: [&Tensor; 3]) -> Result<Spec> {
-                infer(Self::NAME, &inputs)
+                $infer(Self::NAME, inputs, self.value)
             }
 
             fn cpu(&self, [a, b, c]: [&Tensor; 3], out: &Tensor) -> Result<()> {
                 start(a, out)?;
-                self.cpu_in_place([out, b, c])
+                let f = functions::$op { value: self.value };
+                cpu::change(out, [Operand::Tensor(b), Operand::Tensor(c)], |a, [b, c]| {
+                    elementwise::$kernel(f, a, b, c);
+                })
             }
         }
 
@@ -72,17 +101,26 @@ macro_rules! ternary {
             const NEEDS_OVERWRITTEN: bool = false;
             kernel_table!(in place $op);
 
-            fn cpu_in_place(&self, [a, b, c]: [&Tensor; 3]) -> Result<()> {
-                let f = functions::$op { value: self.value.as_f64() };
+            fn cpu_in_place(&self, inputs: [&Tensor; 3]) -> Result<()> {
+                let [a, b, c] = inputs;
+                if self.infer(inputs)?.dtype != a.dtype() {
+                    return self.write_copy(inputs);
+                }
+                let f = functions::$op { value: self.value };
                 cpu::change(a, [Operand::Tensor(b), Operand::Tensor(c)], |a, [b, c]| {
-                    elementwise::float_ternary_in_place(f, a, b, c);
+                    elementwise::$kernel(f, a, b, c);
                 })
             }
         }
 
         impl Tensor {
             $(#[$doc])*
-            pub fn $method(&self, b: &Tensor, c: &Tensor, value: impl Into<Scalar>) -> Result<()> {
+            pub fn $method(&self, b: &Tensor, c: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
+                $op { value: value.into() }.call([self, b, c])
+            }
+
+            #[doc = concat!("As [`", stringify!($method), "`](Tensor::", stringify!($method), "), in place.")]
+            pub fn $method_(&self, b: &Tensor, c: &Tensor, value: impl Into<Scalar>) -> Result<()> {
                 $op { value: value.into() }.call_in_place([self, b, c])
             }
         }
@@ -90,18 +128,23 @@ macro_rules! ternary {
 }
 
 ternary! {
-    /// Adds `value * b * c` in place.
-    Addcmul, addcmul_: "aten::addcmul", "aten::addcmul_", "AddcmulBackward0", |ctx, value| grads!(ctx;
-        ctx.grad().clone(),
-        ctx.grad().mul(ctx.saved(2))?.mul(value)?,
-        ctx.grad().mul(ctx.saved(1))?.mul(value)?,
-    );
-    /// Adds `value * b / c` in place.
-    Addcdiv, addcdiv_: "aten::addcdiv", "aten::addcdiv_", "AddcdivBackward0", |ctx, value| grads!(ctx;
-        ctx.grad().clone(),
-        ctx.grad().div(ctx.saved(2))?.mul(value)?,
-        ctx.grad().neg()?.mul(&ctx.saved(1).div(ctx.saved(2))?.div(ctx.saved(2))?)?.mul(value)?,
-    );
+    /// `self + value * b * c`
+    Addcmul, addcmul / addcmul_: "aten::addcmul", "aten::addcmul_", "AddcmulBackward0",
+        infer_product, ternary_in_place, |ctx, value| grads!(ctx;
+            ctx.grad().clone(),
+            ctx.grad().mul(&ctx.saved(2).mul(value)?)?,
+            ctx.grad().mul(&ctx.saved(1).mul(value)?)?,
+        );
+    /// `self + value * b / c`
+    Addcdiv, addcdiv / addcdiv_: "aten::addcdiv", "aten::addcdiv_", "AddcdivBackward0",
+        infer_quotient, float_ternary_in_place, |ctx, value| {
+            let (b, c) = (ctx.saved(1), ctx.saved(2));
+            grads!(ctx;
+                ctx.grad().clone(),
+                ctx.grad().mul(&c.reciprocal()?.mul(value)?)?,
+                ctx.grad().neg()?.mul(&b.mul(value)?.div(&c.mul(c)?)?)?,
+            )
+        };
 }
 
 /// `a + weight * (b - a)`
@@ -109,6 +152,29 @@ ternary! {
 pub struct Lerp {
     /// How far to go from `a` to `b`.
     pub weight: Scalar,
+}
+
+/// `a + weight * (b - a)`, with a weight for each element.
+#[derive(Clone, Debug)]
+pub struct LerpTensor;
+
+/// Refuses anything but floats of one type; a weight without dimensions may be of another.
+fn infer_lerp(op: &'static str, tensors: &[&Tensor]) -> Result<Spec> {
+    let dtype = tensors[0].dtype();
+    let fits = |(i, tensor): (usize, &&Tensor)| {
+        tensor.dtype() == dtype || i == 2 && tensor.dim() == 0 && tensor.dtype().is_float()
+    };
+    if dtype.is_float() && tensors.iter().enumerate().all(fits) {
+        return Ok(Spec { shape: shape(op, tensors)?, dtype });
+    }
+    let dtypes: Vec<DType> = tensors.iter().map(|tensor| tensor.dtype()).collect();
+    Err(Error::new(Cause::DType, op, format_args!("expects floats of one dtype, not {dtypes:?}")))
+}
+
+fn lerp(a: &Tensor, b: &Tensor, weight: Operand<'_>) -> Result<()> {
+    cpu::change(a, [Operand::Tensor(b), weight], |a, [b, weight]| {
+        elementwise::float_ternary_in_place(functions::Lerp, a, b, weight);
+    })
 }
 
 impl Op for Lerp {
@@ -132,7 +198,7 @@ impl Kernel for Lerp {
     kernel_table!(Lerp);
 
     fn infer(&self, inputs: [&Tensor; 2]) -> Result<Spec> {
-        infer(Self::NAME, &inputs)
+        infer_lerp(Self::NAME, &inputs)
     }
 
     fn cpu(&self, [a, b]: [&Tensor; 2], out: &Tensor) -> Result<()> {
@@ -146,16 +212,64 @@ impl InPlace for Lerp {
     kernel_table!(in place Lerp);
 
     fn cpu_in_place(&self, [a, b]: [&Tensor; 2]) -> Result<()> {
-        let weight = Operand::Scalar(self.weight);
-        cpu::change(a, [Operand::Tensor(b), weight], |a, [b, weight]| {
-            elementwise::float_ternary_in_place(functions::Lerp, a, b, weight);
-        })
+        lerp(a, b, Operand::Scalar(self.weight))
+    }
+}
+
+impl Op for LerpTensor {
+    const NAME: &'static str = "aten::lerp";
+    const BACKWARD: &'static str = "LerpBackward1";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = [&'a Tensor; 3];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let weight = ctx.saved(2);
+        grads!(ctx;
+            ctx.grad().mul(&weight.rsub(1)?)?,
+            ctx.grad().mul(weight)?,
+            ctx.grad().mul(&ctx.saved(1).sub(ctx.saved(0))?)?,
+        )
+    }
+}
+
+impl Kernel for LerpTensor {
+    kernel_table!(LerpTensor);
+
+    fn infer(&self, inputs: [&Tensor; 3]) -> Result<Spec> {
+        infer_lerp(Self::NAME, &inputs)
+    }
+
+    fn cpu(&self, [a, b, weight]: [&Tensor; 3], out: &Tensor) -> Result<()> {
+        start(a, out)?;
+        self.cpu_in_place([out, b, weight])
+    }
+}
+
+impl InPlace for LerpTensor {
+    const IN_PLACE: &'static str = "aten::lerp_";
+    const NEEDS_OVERWRITTEN: bool = false;
+    kernel_table!(in place LerpTensor);
+
+    fn cpu_in_place(&self, [a, b, weight]: [&Tensor; 3]) -> Result<()> {
+        lerp(a, b, Operand::Tensor(weight))
     }
 }
 
 impl Tensor {
-    /// Goes the way to `end` by `weight`, in place.
-    pub fn lerp_(&self, end: &Tensor, weight: impl Into<Scalar>) -> Result<()> {
-        Lerp { weight: weight.into() }.call_in_place([self, end])
+    /// The place between this and `end` that `weight` says: 0 is here, 1 is there.
+    pub fn lerp<'a>(&'a self, end: &'a Tensor, weight: impl Into<Operand<'a>>) -> Result<Tensor> {
+        match weight.into() {
+            Operand::Tensor(weight) => LerpTensor.call([self, end, weight]),
+            Operand::Scalar(weight) => Lerp { weight }.call([self, end]),
+        }
+    }
+
+    /// As [`lerp`](Tensor::lerp), in place.
+    pub fn lerp_<'a>(&'a self, end: &'a Tensor, weight: impl Into<Operand<'a>>) -> Result<()> {
+        match weight.into() {
+            Operand::Tensor(weight) => LerpTensor.call_in_place([self, end, weight]),
+            Operand::Scalar(weight) => Lerp { weight }.call_in_place([self, end]),
+        }
     }
 }

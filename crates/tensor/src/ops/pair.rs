@@ -1,0 +1,182 @@
+//! The form that operators of two operands share: the second may be a number.
+
+use super::broadcast;
+use crate::op::{InPlace, Operand};
+use crate::promote::{float_type, result_type};
+use crate::{Cause, DType, Error, Op, Result, Spec, Tensor, cpu};
+use cresset_kernels::{View, elementwise, functions};
+
+/// A tensor, and a tensor or a number.
+pub(super) type Pair<'a> = (&'a Tensor, Operand<'a>);
+
+/// The shape that both broadcast to, and the element type that they meet at.
+#[inline]
+pub(super) fn meet(op: &'static str, (a, b): Pair<'_>) -> Result<Spec> {
+    Ok(Spec { shape: broadcast(op, a.shape(), b.shape())?, dtype: result_type(a, b) })
+}
+
+/// Refuses results of bool.
+pub(super) fn no_truths(op: &'static str, spec: Spec) -> Result<Spec> {
+    if spec.dtype != DType::Bool {
+        return Ok(spec);
+    }
+    Err(Error::new(Cause::DType, op, "not defined for bool; convert with to_dtype() first"))
+}
+
+/// One row per kind of function: the element types it is for, and what it makes of them.
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $kind:ident: $function:ident, $kernel:ident, $in_place:ident,
+        |$op:ident, $met:ident| $infer:expr, refuses $refuses:expr;)*) => {$(
+        $(#[doc = $doc])*
+        pub(super) mod $kind {
+            use super::*;
+
+            #[inline]
+            pub(in crate::ops) fn infer($op: &'static str, inputs: Pair<'_>) -> Result<Spec> {
+                let $met = meet($op, inputs)?;
+                $infer
+            }
+
+            #[inline]
+            pub(in crate::ops) fn run(
+                op: &'static str,
+                f: impl functions::$function,
+                (a, b): Pair<'_>,
+                out: &Tensor,
+            ) -> Result<()> {
+                let mut refused = false;
+                cpu::map2(Operand::Tensor(a), b, out.dtype(), out, |a, b, out| {
+                    refused = $refuses(b);
+                    if !refused {
+                        elementwise::$kernel(f, a, b, out);
+                    }
+                })?;
+                if refused { Err(division_by_zero(op)) } else { Ok(()) }
+            }
+
+            /// Computes in place if the result is of the type that the target has; otherwise apart,
+            /// to be rounded once.
+            pub(in crate::ops) fn change<O: InPlace>(
+                op: &O,
+                f: impl functions::$function,
+                (a, b): Pair<'_>,
+            ) -> Result<()>
+            where
+                for<'a> O: Op<Inputs<'a> = Pair<'a>>,
+            {
+                if infer(O::IN_PLACE, (a, b))?.dtype != a.dtype() {
+                    return op.write_copy((a, b));
+                }
+                let mut refused = false;
+                cpu::change(a, [b], |a, [b]| {
+                    refused = $refuses(b);
+                    if !refused {
+                        elementwise::$in_place(f, a, b);
+                    }
+                })?;
+                if refused { Err(division_by_zero(O::IN_PLACE)) } else { Ok(()) }
+            }
+        }
+    )*};
+}
+
+kinds! {
+    /// Functions of all element types, each within its own.
+    elements: Binary, binary, binary_in_place, |_op, met| Ok(met), refuses nothing;
+    /// Functions that divide: for all but bool.
+    quotients: DivideBinary, divide_binary, divide_binary_in_place, |op, met| no_truths(op, met),
+        refuses whole_zeros;
+    /// Functions that only floats have: others are converted.
+    floats: FloatBinary, float_binary, float_binary_in_place,
+        |_op, met| Ok(Spec { dtype: float_type(met.dtype), ..met }), refuses nothing;
+    /// Functions of the bits of integers and bool.
+    bits: BitsBinary, bits_binary, bits_binary_in_place, |op, met| no_floats(op, met), refuses nothing;
+    /// Functions of truths: what is not 0 is true.
+    truths: BitsBinary, bits_binary, bits_binary_in_place,
+        |_op, met| Ok(Spec { dtype: DType::Bool, ..met }), refuses nothing;
+}
+
+#[inline(always)]
+fn nothing(_divisor: View<'_>) -> bool {
+    false
+}
+
+/// Integers have no infinity to answer with.
+fn whole_zeros(divisor: View<'_>) -> bool {
+    !divisor.dtype().is_float() && elementwise::has_zero(divisor)
+}
+
+fn division_by_zero(op: &'static str) -> Error {
+    Error::new(Cause::Argument, op, "an integer is divided by zero; floats would give infinity")
+}
+
+fn no_floats(op: &'static str, spec: Spec) -> Result<Spec> {
+    if !spec.dtype.is_float() {
+        return Ok(spec);
+    }
+    let text = format_args!("expects integers or bool, not {}; convert with to_dtype() first", spec.dtype);
+    Err(Error::new(Cause::DType, op, text))
+}
+
+/// One line per operator without attributes: its method, perhaps an in-place form, its names, what the
+/// derivative needs, which elements it is for, and the derivative.
+macro_rules! pairs {
+    ($($(#[$doc:meta])* $op:ident, $method:ident $(/ $method_:ident: $in_place:literal)?;
+        $name:literal, $backward:literal, saves $saves:expr, differentiable $differentiable:expr,
+        $kind:ident($function:expr), |$ctx:ident| $derivative:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $op;
+
+        impl Op for $op {
+            const NAME: &'static str = $name;
+            const BACKWARD: &'static str = $backward;
+            const SAVES: Saves = $saves;
+            const DIFFERENTIABLE: usize = $differentiable;
+            type Inputs<'a> = Pair<'a>;
+            type Output = Tensor;
+
+            fn backward(&self, $ctx: &Backward<'_>) -> Result<Grads> {
+                $derivative
+            }
+        }
+
+        impl Kernel for $op {
+            kernel_table!($op);
+
+            fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
+                pair::$kind::infer(Self::NAME, inputs)
+            }
+
+            fn cpu(&self, inputs: Pair<'_>, out: &Tensor) -> Result<()> {
+                pair::$kind::run(Self::NAME, $function, inputs, out)
+            }
+        }
+
+        impl Tensor {
+            $(#[$doc])*
+            pub fn $method<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
+                $op.call((self, other.into()))
+            }
+
+            $(
+                #[doc = concat!("As [`", stringify!($method), "`](Tensor::", stringify!($method), "), in place.")]
+                pub fn $method_<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<()> {
+                    $op.call_in_place((self, other.into()))
+                }
+            )?
+        }
+
+        $(
+            impl InPlace for $op {
+                const IN_PLACE: &'static str = $in_place;
+                kernel_table!(in place $op);
+
+                fn cpu_in_place(&self, inputs: Pair<'_>) -> Result<()> {
+                    pair::$kind::change(self, $function, inputs)
+                }
+            }
+        )?
+    )*};
+}
+pub(super) use pairs;

@@ -1,0 +1,177 @@
+//! Powers.
+
+use super::pair::{Pair, meet, no_truths};
+use crate::autograd::Saves;
+use crate::op::{InPlace, Operand, kernel_table};
+use crate::promote::common_type;
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::{elementwise, functions};
+
+/// `a` to the power of a number.
+#[derive(Clone, Debug)]
+pub struct PowScalar;
+
+/// `a` to the power of `b`.
+#[derive(Clone, Debug)]
+pub struct PowTensor;
+
+/// A number to the power of each element.
+#[derive(Clone, Debug)]
+pub struct PowOf {
+    /// The number.
+    pub base: Scalar,
+}
+
+impl Op for PowScalar {
+    const NAME: &'static str = "aten::pow";
+    const BACKWARD: &'static str = "PowBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = Pair<'a>;
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let Operand::Scalar(exponent) = ctx.operand(1) else {
+            unreachable!("`pow` sends tensors to PowTensor")
+        };
+        let exponent = exponent.as_f64();
+        grads!(ctx; if exponent == 0.0 {
+            ctx.grad().zeros_like()?
+        } else {
+            ctx.grad().mul(&ctx.saved(0).pow(exponent - 1.0)?.mul(exponent)?)?
+        })
+    }
+}
+
+impl Kernel for PowScalar {
+    kernel_table!(PowScalar);
+
+    fn infer(&self, (a, b): Pair<'_>) -> Result<Spec> {
+        let spec = meet(Self::NAME, (a, b))?;
+        if let Operand::Scalar(Scalar::Int(exponent)) = b
+            && exponent < 0
+            && !spec.dtype.is_float()
+        {
+            let text = format_args!("integers of {} have no power {exponent} that is whole", spec.dtype);
+            return Err(Error::new(Cause::Argument, Self::NAME, text));
+        }
+        // Truths to the power of a truth are themselves or true, whatever powers mean.
+        Ok(spec)
+    }
+
+    fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
+        if out.dtype() == DType::Bool {
+            let Operand::Scalar(exponent) = b else { unreachable!("`pow` sends tensors to PowTensor") };
+            let f = functions::Add { alpha: Scalar::Bool(true) };
+            let beyond = Operand::Scalar(Scalar::Bool(exponent.as_f64() == 0.0));
+            return cpu::map2(Operand::Tensor(a), beyond, DType::Bool, out, |a, b, out| {
+                elementwise::binary(f, a, b, out);
+            });
+        }
+        power(Operand::Tensor(a), b, out)
+    }
+}
+
+impl Op for PowTensor {
+    const NAME: &'static str = "aten::pow";
+    const BACKWARD: &'static str = "PowBackward1";
+    const SAVES: Saves = Saves::Both;
+    type Inputs<'a> = Pair<'a>;
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (a, b, out) = (ctx.saved(0), ctx.saved(1), ctx.saved(2));
+        grads!(ctx;
+            // Where the exponent is 0 the base does not matter, also at 0 where the formula has a pole.
+            ctx.grad().mul(&b.mul(&a.pow(&b.sub(1.0)?)?)?)?.zero_where(&b.eq(0)?)?,
+            // 0 to any power but a negative one stays as it is.
+            ctx.grad().mul(&out.mul(&a.log()?)?)?.zero_where(&a.eq(0)?.mul(&b.ge(0)?)?)?,
+        )
+    }
+}
+
+impl Kernel for PowTensor {
+    kernel_table!(PowTensor);
+
+    fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
+        no_truths(Self::NAME, meet(Self::NAME, inputs)?)
+    }
+
+    fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
+        power(Operand::Tensor(a), b, out)
+    }
+}
+
+impl Op for PowOf {
+    const NAME: &'static str = "aten::pow";
+    const BACKWARD: &'static str = "PowBackward2";
+    const SAVES: Saves = Saves::Both;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (exponent, out, base) = (ctx.saved(0), ctx.saved(1), self.base.as_f64());
+        let slope = ctx.grad().mul(&out.mul(base.ln())?)?;
+        grads!(ctx; if base == 0.0 { slope.zero_where(&exponent.ge(0)?)? } else { slope })
+    }
+
+    fn arguments(&self, [exponent]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(super::scalar_argument(self.base));
+        visit(Argument::Tensor(exponent.argument()));
+    }
+}
+
+impl Kernel for PowOf {
+    kernel_table!(PowOf);
+
+    fn infer(&self, [exponent]: [&Tensor; 1]) -> Result<Spec> {
+        let dtype = common_type([Operand::Scalar(self.base), Operand::Tensor(exponent)]);
+        no_truths(Self::NAME, Spec::new(exponent.shape(), dtype))
+    }
+
+    fn cpu(&self, [exponent]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+        power(Operand::Scalar(self.base), Operand::Tensor(exponent), out)
+    }
+}
+
+fn power(a: Operand<'_>, b: Operand<'_>, out: &Tensor) -> Result<()> {
+    cpu::map2(a, b, out.dtype(), out, |a, b, out| elementwise::divide_binary(functions::Power, a, b, out))
+}
+
+/// One line per operator with an in-place form.
+macro_rules! in_place {
+    ($($op:ident)*) => {$(
+        impl InPlace for $op {
+            const IN_PLACE: &'static str = "aten::pow_";
+            kernel_table!(in place $op);
+        }
+    )*};
+}
+
+in_place!(PowScalar PowTensor);
+
+impl Tensor {
+    /// This to the power of `exponent`, a tensor or a number.
+    pub fn pow<'a>(&'a self, exponent: impl Into<Operand<'a>>) -> Result<Tensor> {
+        match exponent.into() {
+            exponent @ Operand::Tensor(_) => PowTensor.call((self, exponent)),
+            exponent @ Operand::Scalar(_) => PowScalar.call((self, exponent)),
+        }
+    }
+
+    /// As [`pow`](Tensor::pow), in place.
+    pub fn pow_<'a>(&'a self, exponent: impl Into<Operand<'a>>) -> Result<()> {
+        match exponent.into() {
+            exponent @ Operand::Tensor(_) => PowTensor.call_in_place((self, exponent)),
+            exponent @ Operand::Scalar(_) => PowScalar.call_in_place((self, exponent)),
+        }
+    }
+
+    /// `base`, a tensor or a number, to the power of this.
+    pub fn rpow<'a>(&'a self, base: impl Into<Operand<'a>>) -> Result<Tensor> {
+        match base.into() {
+            Operand::Tensor(base) => base.pow(self),
+            Operand::Scalar(base) => PowOf { base }.call([self]),
+        }
+    }
+}
