@@ -2,9 +2,11 @@
 
 #![expect(unsafe_code, reason = "owns raw memory and lends it under a lock")]
 
+use crate::Element;
 use parking_lot::{RecursiveRwLock, RecursiveRwLockReadGuard, RecursiveRwLockWriteGuard};
 use std::alloc::{self, Layout as Allocation};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// Memory aligned for any element type.
@@ -15,6 +17,8 @@ use std::ptr::NonNull;
 pub struct Buffer {
     start: NonNull<u8>,
     bytes: usize,
+    /// How the memory was allocated; of size 0 if it was not.
+    allocation: Allocation,
     lock: RecursiveRwLock<()>,
 }
 
@@ -54,7 +58,22 @@ impl Buffer {
         let allocation = allocation(bytes).ok_or(failed)?;
         // SAFETY: the size is not zero.
         let start = NonNull::new(unsafe { alloc::alloc_zeroed(allocation) }).ok_or(failed)?;
-        Ok(Buffer { start, bytes, lock: RecursiveRwLock::new(()) })
+        Ok(Buffer { start, bytes, allocation, lock: RecursiveRwLock::new(()) })
+    }
+
+    /// The memory of a vector, not copied.
+    ///
+    /// # Errors
+    /// The vector, if it is not aligned for any element type.
+    pub fn from_vec<T: Element>(elements: Vec<T>) -> Result<Buffer, Vec<T>> {
+        let mut elements = ManuallyDrop::new(elements);
+        let start = NonNull::from(elements.as_mut_slice()).cast::<u8>();
+        if !start.as_ptr().addr().is_multiple_of(ALIGN) {
+            return Err(ManuallyDrop::into_inner(elements));
+        }
+        let allocation = Allocation::array::<T>(elements.capacity()).expect("the vector was allocated so");
+        let bytes = size_of_val(elements.as_slice());
+        Ok(Buffer { start, bytes, allocation, lock: RecursiveRwLock::new(()) })
     }
 
     /// How many bytes there are.
@@ -90,10 +109,11 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let allocation = allocation(self.bytes).expect("`new` made this layout");
-        // SAFETY: allocated by `new` with this very layout; views borrow the buffer, so
-        // none is left.
-        unsafe { alloc::dealloc(self.start.as_ptr(), allocation) };
+        if self.allocation.size() > 0 {
+            // SAFETY: allocated by `new`, or by a vector, with this very layout; views borrow
+            // the buffer, so none is left.
+            unsafe { alloc::dealloc(self.start.as_ptr(), self.allocation) };
+        }
     }
 }
 
@@ -145,6 +165,19 @@ mod tests {
         let buffer = Buffer::new(4).unwrap();
         buffer.write().bytes().copy_from_slice(&[1, 2, 3, 4]);
         assert_eq!(buffer.read().bytes(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_vector_becomes_a_buffer_where_it_lies() {
+        let mut elements = Vec::with_capacity(1000);
+        elements.extend([1.5f32, 2.5]);
+        let address = elements.as_ptr() as usize;
+        let buffer = Buffer::from_vec(elements).expect("allocators align more than floats need");
+        assert_eq!((buffer.address(), buffer.len()), (address, 8));
+        assert_eq!(buffer.read().bytes()[4..], 2.5f32.to_le_bytes());
+        // An empty vector owns nothing, and points nowhere.
+        let empty = Buffer::from_vec(Vec::<f64>::new());
+        assert!(empty.map_or_else(|vector| vector.is_empty(), |buffer| buffer.is_empty()));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use crate::composite::composite;
 use crate::ops::{Detach, ToCopy};
-use crate::{Cause, DType, Element, Error, Op, Options, Result, Scalar, Tensor, To};
-use cresset_kernels::with_dtype;
-use ndarray::{ArrayD, ArrayViewD};
+use crate::{Cause, DType, Element, Error, Layout, Op, Options, Result, Scalar, Tensor, To};
+use cresset_kernels::{Dims, with_dtype};
+use ndarray::{Array, ArrayD, ArrayView, ArrayViewD, Dimension};
 
 impl Tensor {
     /// This tensor with another element type, on another device or in another order of memory;
@@ -139,14 +139,42 @@ casts! {
     double, F64;
 }
 
-impl<T: Element> TryFrom<ArrayViewD<'_, T>> for Tensor {
+/// Copies the elements.
+impl<T: Element, D: Dimension> TryFrom<ArrayView<'_, T, D>> for Tensor {
     type Error = Error;
 
-    fn try_from(array: ArrayViewD<'_, T>) -> Result<Tensor> {
-        let shape = array.shape().to_vec();
+    fn try_from(array: ArrayView<'_, T, D>) -> Result<Tensor> {
         match array.as_slice() {
-            Some(elements) => Tensor::from_slice(elements, shape),
-            None => Tensor::from_slice(&array.iter().copied().collect::<Vec<_>>(), shape),
+            Some(elements) => Tensor::from_slice(elements, array.shape()),
+            None => Tensor::from_vec(array.iter().copied().collect(), array.shape()),
         }
+    }
+}
+
+/// Takes the memory of the array, in whatever order it lies; only arrays that run backwards along
+/// a dimension are copied.
+///
+/// ```
+/// use cresset_tensor::Tensor;
+/// let array = ndarray::array![[1.0f32, 2.0], [3.0, 4.0]].reversed_axes();
+/// let x = Tensor::try_from(array)?;
+/// assert_eq!((x.strides(), x.to_vec::<f32>()?), (&[1, 2][..], vec![1.0, 3.0, 2.0, 4.0]));
+/// # Ok::<(), cresset_tensor::Error>(())
+/// ```
+impl<T: Element, D: Dimension> TryFrom<Array<T, D>> for Tensor {
+    type Error = Error;
+
+    fn try_from(array: Array<T, D>) -> Result<Tensor> {
+        let strides: Option<Dims> =
+            array.strides().iter().map(|&stride| usize::try_from(stride).ok()).collect();
+        let Some(strides) = strides.filter(|_| !array.is_empty()) else {
+            return Tensor::try_from(array.view());
+        };
+        let shape = Dims::from_slice(array.shape());
+        let (elements, offset) = array.into_raw_vec_and_offset();
+        let layout = Layout::strided(&shape, &strides, offset.unwrap_or(0));
+        let layout = layout.filter(|layout| layout.end() <= elements.len()).expect("the array was valid");
+        let count = elements.len();
+        Ok(Tensor::from_vec(elements, [count])?.with_layout(layout))
     }
 }

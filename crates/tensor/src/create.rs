@@ -77,14 +77,28 @@ impl Tensor {
     /// If there are more or fewer elements than the shape says.
     pub fn from_slice<T: Element>(elements: &[T], shape: impl AsRef<[usize]>) -> Result<Tensor> {
         let shape = shape.as_ref();
-        let layout = Layout::contiguous(shape).filter(|layout| layout.len() == elements.len());
-        let Some(layout) = layout else {
-            let text = format_args!("{} elements do not make up shape {shape:?}", elements.len());
-            return Err(Error::new(Cause::Shape, "from_slice", text));
-        };
+        let layout = row_major("from_slice", elements.len(), shape)?;
         let out = Tensor::uninit(shape, T::DTYPE, Device::CPU)?;
         elementwise::copy(View::of(elements, &layout), out.elements_mut(&mut out.write()));
         Ok(out)
+    }
+
+    /// A host tensor of `shape` that takes the memory of `elements`, in row-major order.
+    ///
+    /// ```
+    /// # use cresset_tensor::Tensor;
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+    /// # Ok::<(), cresset_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are more or fewer elements than the shape says.
+    pub fn from_vec<T: Element>(elements: Vec<T>, shape: impl AsRef<[usize]>) -> Result<Tensor> {
+        let layout = row_major("from_vec", elements.len(), shape.as_ref())?;
+        match Storage::from_vec(elements) {
+            Ok(storage) => Ok(Tensor::from_parts(storage, layout, T::DTYPE)),
+            Err(elements) => Tensor::from_slice(&elements, shape),
+        }
     }
 
     /// Host bytes on their way to a device.
@@ -125,5 +139,12 @@ fn sized(
         let sizes: Vec<i64> = sizes.iter().map(|&size| size as i64).collect();
         visit(Argument::Ints(&sizes));
         more.iter().for_each(|argument| visit(*argument));
+    })
+}
+
+/// The layout of `count` elements in row-major order.
+fn row_major(op: &'static str, count: usize, shape: &[usize]) -> Result<Layout> {
+    Layout::contiguous(shape).filter(|layout| layout.len() == count).ok_or_else(|| {
+        Error::new(Cause::Shape, op, format_args!("{count} elements do not make up shape {shape:?}"))
     })
 }

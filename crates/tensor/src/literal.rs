@@ -48,7 +48,7 @@ impl Tensor {
                 format_args!("rows of different lengths, the first ones make up shape {:?}", &shape[..]);
             return Err(Error::new(Cause::Shape, "new", text));
         }
-        Tensor::from_slice(&elements, shape)
+        Tensor::from_vec(elements, shape)
     }
 
     #[doc(hidden)]

@@ -1,6 +1,6 @@
 //! Memory shared by all tensors that alias it.
 
-use crate::{Cause, Device, Error, Key, Result, backend};
+use crate::{Cause, Device, Element, Error, Key, Result, backend};
 use cresset_dispatch::memory::{self, Report};
 use cresset_kernels::Buffer;
 use parking_lot::Mutex;
@@ -56,14 +56,26 @@ impl Storage {
             Key::META => Memory::Meta,
             _ => Memory::Device(backend::of(device)?.allocate(device, bytes)?),
         };
-        Ok(Storage(Arc::new(Inner {
+        Ok(Storage::of(memory, bytes, device))
+    }
+
+    /// The memory of a vector, not copied; the vector, if it is not aligned for any element type.
+    pub(crate) fn from_vec<T: Element>(elements: Vec<T>) -> Result<Storage, Vec<T>> {
+        let buffer = Buffer::from_vec(elements)?;
+        count(&buffer);
+        let bytes = buffer.len();
+        Ok(Storage::of(Memory::Host(buffer), bytes, Device::CPU))
+    }
+
+    fn of(memory: Memory, bytes: usize, device: Device) -> Storage {
+        Storage(Arc::new(Inner {
             memory,
             bytes,
             device,
             version: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
             changed_by: Mutex::new(""),
-        })))
+        }))
     }
 
     /// Where the bytes are.
@@ -147,11 +159,17 @@ impl Storage {
 
 fn host(bytes: usize) -> Result<Buffer> {
     let buffer = Buffer::new(bytes).map_err(|failed| Error::new(Cause::Memory, "", failed))?;
-    let allocated = HOST_ALLOCATED.fetch_add(bytes as u64, Relaxed) + bytes as u64;
+    count(&buffer);
+    Ok(buffer)
+}
+
+/// Counts a new buffer, and tells who listens.
+fn count(buffer: &Buffer) {
+    let bytes = buffer.len() as u64;
+    let allocated = HOST_ALLOCATED.fetch_add(bytes, Relaxed) + bytes;
     if bytes > 0 {
         report(buffer.address(), bytes as i64, allocated);
     }
-    Ok(buffer)
 }
 
 #[inline]

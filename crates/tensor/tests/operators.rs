@@ -280,6 +280,38 @@ fn ndarray_looks_in_without_copying_and_out_by_copy() {
 }
 
 #[test]
+fn arrays_become_tensors_where_they_lie() {
+    let array = ndarray::Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (i * 100 + j * 10 + k) as f64);
+    let expected: Vec<f64> = array.t().iter().copied().collect();
+    let address = array.as_ptr() as usize;
+    let x = Tensor::try_from(array.reversed_axes()).unwrap();
+    assert_eq!(x.storage().host().unwrap().address(), address);
+    assert_eq!((x.shape(), x.strides()), (&[4, 3, 2][..], &[1, 4, 12][..]));
+    assert_eq!(x.to_vec::<f64>().unwrap(), expected);
+
+    let mut part = ndarray::array![[1i32, 2, 3], [4, 5, 6]];
+    part.slice_collapse(ndarray::s![.., 1..]);
+    assert_eq!(Tensor::try_from(part).unwrap().to_vec::<i32>().unwrap(), [2, 3, 5, 6]);
+    let mut backwards = ndarray::array![1u8, 2, 3];
+    backwards.invert_axis(ndarray::Axis(0));
+    assert_eq!(Tensor::try_from(backwards).unwrap().to_vec::<u8>().unwrap(), [3, 2, 1]);
+    let nothing = ndarray::Array2::<f32>::zeros((0, 3));
+    assert_eq!(Tensor::try_from(nothing).unwrap().shape(), [0, 3]);
+}
+
+#[test]
+fn a_vector_becomes_a_tensor_where_it_lies() {
+    let elements = vec![1.0f32; 6];
+    let address = elements.as_ptr() as usize;
+    let x = Tensor::from_vec(elements, [2, 3]).unwrap();
+    assert_eq!(x.storage().host().unwrap().address(), address);
+    x.add_(1.0).unwrap();
+    assert_eq!(f32s(&x), [2.0; 6]);
+    let error = Tensor::from_vec(vec![1i64], [2]).unwrap_err();
+    assert_eq!(error.to_string(), "from_vec: 1 elements do not make up shape [2]");
+}
+
+#[test]
 fn half_precision_computes_and_converts() {
     for dtype in [DType::F16, DType::BF16] {
         let x = Tensor::new([1.5f32, -2.0]).unwrap().to_dtype(dtype).unwrap();
