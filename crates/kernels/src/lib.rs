@@ -14,7 +14,7 @@
 //! | [`matrix`] | products of matrices and of batches of them |
 //! | [`order`] | sorting, and elements by their rank |
 //! | [`scan`] | running sums and products |
-//! | [`softmax`], [`loss`] | softmax and its logarithm, negative log likelihood, with gradients |
+//! | [`softmax`], [`loss`] | softmax and its logarithm; losses of classes, distances and probabilities |
 //! | [`arrange`] | elements moved to other places: flips, triangles, padding |
 //! | [`index`] | elements picked, changed and found by number; embeddings |
 //! | [`normalization`] | mean and spread, and what is left without them |

@@ -177,6 +177,23 @@ pub fn map2(
     Ok(())
 }
 
+/// Fills `out` from `operands`, read as elements of `dtype` and broadcast.
+pub fn map_all<const N: usize>(
+    operands: [Operand<'_>; N],
+    dtype: DType,
+    out: &Tensor,
+    run: impl FnOnce([View<'_>; N], ViewMut<'_>),
+) -> Result<()> {
+    let sources = operands.into_iter().map(|operand| Source::new(operand, dtype));
+    let sources = sources.collect::<Result<Vec<_>>>()?;
+    let readings: Vec<_> = sources.iter().map(|source| source.buffer().map(Buffer::read)).collect();
+    let layouts: Vec<_> = sources.iter().map(|source| spread(source.layout(), out.shape())).collect();
+    let views = std::array::from_fn(|i| sources[i].view(&readings[i], &layouts[i]));
+    let mut writing = out.write();
+    run(views, out.elements_mut(&mut writing));
+    Ok(())
+}
+
 /// Changes `target`, given `others` as elements of its own type, broadcast to its shape.
 pub fn change<const N: usize>(
     target: &Tensor,

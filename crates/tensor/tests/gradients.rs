@@ -109,6 +109,23 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     }),
     ("nll_loss by sample", &[&[2, 4]], |x| x[0].nll_loss(&Tensor::new([1i64, 3])?, None, Reduction::None)),
     ("cross_entropy", &[&[3, 4]], |x| x[0].cross_entropy(&Tensor::new([1i64, 3, 1])?)),
+    ("mse_loss", &[&[2, 3], &[3]], |x| x[0].mse_loss(&x[1], Reduction::Mean)),
+    ("mse_loss by element", &[&[2, 3], &[3]], |x| x[0].mse_loss(&x[1], Reduction::None)),
+    ("smooth_l1_loss", &[&[2, 3], &[2, 3]], |x| x[0].smooth_l1_loss(&x[1].sub(5.0)?, 20.0, Reduction::Mean)),
+    ("huber_loss beyond delta", &[&[2, 3], &[2, 3]], |x| {
+        x[0].huber_loss(&x[1].sub(5.0)?, 0.5, Reduction::None)
+    }),
+    ("l1_loss", &[&[2, 3], &[2, 3]], |x| x[0].l1_loss(&x[1].sub(5.0)?, Reduction::Sum)),
+    ("binary_cross_entropy", &[&[2, 3], &[2, 3]], |x| {
+        let weight = Tensor::new([0.1f64, 0.7, 0.4])?;
+        x[0].sigmoid()?.binary_cross_entropy(&x[1], Some(&weight), Reduction::Mean)
+    }),
+    ("binary_cross_entropy_with_logits", &[&[2, 3], &[2, 3]], |x| {
+        let [weight, positive] = [Tensor::new([0.1f64, 0.7, 0.4])?, Tensor::new([1.5f64, 2.0, 0.5])?];
+        x[0].binary_cross_entropy_with_logits(&x[1], Some(&weight), Some(&positive), Reduction::Mean)
+    }),
+    ("kl_div", &[&[2, 3], &[2, 3]], |x| x[0].kl_div(&x[1], false, Reduction::Mean)),
+    ("kl_div of logarithms", &[&[2, 3], &[2, 3]], |x| x[0].kl_div_per_sample(&x[1], true)),
     ("index_select", &[&[2, 3]], |x| x[0].index_select(1, &Tensor::new([2i64, 0, 2])?)),
     ("index_add", &[&[3, 2], &[2, 2]], |x| x[0].index_add(0, &Tensor::new([2i64, 0])?, &x[1])),
     ("embedding", &[&[4, 2]], |x| x[0].embedding(&Tensor::new([[1i64, 3], [1, 0]])?, None)),

@@ -1,12 +1,17 @@
 //! Losses, by what they compare: classes, distances, probabilities, margins.
 
 mod classes;
+mod distance;
+mod probability;
 
 pub use classes::*;
+pub use distance::*;
+pub use probability::*;
 
 pub use cresset_kernels::loss::Reduction;
 
-use crate::{Cause, Error, Result};
+use crate::{Cause, Error, Result, Tensor, cpu};
+use cresset_kernels::elementwise;
 
 /// The reduction that torch calls `name`.
 pub fn reduction_named(name: &str) -> Result<Reduction> {
@@ -27,5 +32,39 @@ pub fn reduction_number(reduction: Reduction) -> i64 {
         Reduction::None => 0,
         Reduction::Mean => 1,
         Reduction::Sum => 2,
+    }
+}
+
+/// What one of `count` losses counts among all.
+fn share(reduction: Reduction, count: usize) -> f64 {
+    match reduction {
+        Reduction::Mean => 1.0 / count as f64,
+        Reduction::None | Reduction::Sum => 1.0,
+    }
+}
+
+/// Lets `fill` write losses of `shape`, into `out` itself or into memory that is then reduced.
+fn reduce(
+    reduction: Reduction,
+    shape: &[usize],
+    out: &Tensor,
+    fill: impl FnOnce(&Tensor) -> Result<()>,
+) -> Result<()> {
+    if reduction == Reduction::None {
+        return fill(out);
+    }
+    let losses = Tensor::uninit(shape, out.dtype(), out.device())?;
+    fill(&losses)?;
+    cpu::map(&losses.reduced(reduction)?, out.dtype(), out, elementwise::copy)
+}
+
+impl Tensor {
+    /// Each of these losses, their mean or their sum.
+    fn reduced(&self, reduction: Reduction) -> Result<Tensor> {
+        match reduction {
+            Reduction::None => Ok(self.clone()),
+            Reduction::Mean => self.mean(),
+            Reduction::Sum => self.sum(),
+        }
     }
 }

@@ -1,19 +1,9 @@
 //! Negative log likelihood of classes, with its gradient.
 
+use super::Reduction;
 use crate::elementwise::{Single, fill, floats, pack, to_vec};
 use crate::{DType, Float, OutOfRange, Scalar, View, ViewMut};
 use std::borrow::Cow;
-
-/// What becomes of the losses of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduction {
-    /// Each is kept.
-    None,
-    /// Their weighted mean.
-    Mean,
-    /// Their sum.
-    Sum,
-}
 
 /// `out = -weight[t] * input[i, t]` for the target `t` of each sample `i`, reduced.
 ///

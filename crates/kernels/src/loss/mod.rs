@@ -1,0 +1,20 @@
+//! Losses with their gradients: of classes, of distances, of probabilities.
+
+mod classes;
+mod distance;
+mod probability;
+
+pub use classes::{nll_loss, nll_loss_backward};
+pub use distance::{Distance, Huber, Loss, LossBackward, SmoothL1, Square};
+pub use probability::{BinaryCrossEntropy, BinaryCrossEntropyBackward};
+
+/// What becomes of the losses of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// Each is kept.
+    None,
+    /// Their weighted mean.
+    Mean,
+    /// Their sum.
+    Sum,
+}

@@ -1,0 +1,307 @@
+//! Losses of probabilities, their logits and whole distributions.
+
+use super::{Reduction, reduce, reduction_number, share};
+use crate::autograd::Saves;
+use crate::op::{InPlace as _, Inputs as _, kernel_table};
+use crate::ops::{Mul, broadcast};
+use crate::{
+    Backward, Cause, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads,
+};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::{elementwise, loss, with_dtype};
+
+/// The cross-entropy of probabilities with what is true.
+#[derive(Clone, Debug)]
+pub struct BinaryCrossEntropy {
+    /// What becomes of the losses of single elements.
+    pub reduction: Reduction,
+}
+
+/// Probabilities and truths, and a weight per element.
+type Judged<'a> = ([&'a Tensor; 2], Option<&'a Tensor>);
+
+impl Op for BinaryCrossEntropy {
+    const NAME: &'static str = "aten::binary_cross_entropy";
+    const BACKWARD: &'static str = "BinaryCrossEntropyBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    type Inputs<'a> = Judged<'a>;
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (grad, x, target, weight) = (ctx.grad(), ctx.saved(0), ctx.saved(1), ctx.optional(2));
+        let gradient = BinaryCrossEntropyBackward { reduction: self.reduction };
+        grads!(ctx;
+            gradient.call(([grad, x, target], weight))?,
+            {
+                let slope = x.rsub(1.0)?.log()?.sub(&x.log()?)?;
+                shared(&grad.mul(&slope)?, weight, self.reduction)?
+            },
+        )
+    }
+
+    fn arguments(&self, inputs: Judged<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+        inputs.each(|given| visit(given.into_argument()));
+        visit(Argument::Int(reduction_number(self.reduction)));
+    }
+}
+
+/// A gradient per element, weighted, and divided by how many there are if the loss is their mean.
+fn shared(gradient: &Tensor, weight: Option<&Tensor>, reduction: Reduction) -> Result<Tensor> {
+    let weighted = weight.map_or_else(|| Ok(gradient.clone()), |weight| gradient.mul(weight))?;
+    match reduction {
+        Reduction::Mean => weighted.div(weighted.numel() as f64),
+        Reduction::None | Reduction::Sum => Ok(weighted),
+    }
+}
+
+fn check_judged(op: &'static str, x: &Tensor, target: &Tensor, weights: &[Option<&Tensor>]) -> Result<()> {
+    if x.shape() != target.shape() {
+        let text = format_args!(
+            "expects a truth for each prediction, not shapes {:?} and {:?}",
+            x.shape(),
+            target.shape()
+        );
+        return Err(Error::new(Cause::Shape, op, text));
+    }
+    for weight in weights.iter().flatten() {
+        if broadcast(op, weight.shape(), x.shape())?[..] != *x.shape() {
+            let text =
+                format_args!("a weight of shape {:?} for predictions of {:?}", weight.shape(), x.shape());
+            return Err(Error::new(Cause::Shape, op, text));
+        }
+    }
+    Ok(())
+}
+
+fn infer(op: &'static str, x: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Result<Spec> {
+    check_judged(op, x, target, &[weight])?;
+    let others = [Some(target), weight];
+    if !x.dtype().is_float() || others.iter().flatten().any(|other| other.dtype() != x.dtype()) {
+        let text = format_args!(
+            "expects floats of one type, not {}, {} and a weight of {:?}",
+            x.dtype(),
+            target.dtype(),
+            weight.map(Tensor::dtype)
+        );
+        return Err(Error::new(Cause::DType, op, text));
+    }
+    Ok(Spec::like(x))
+}
+
+/// Refuses what is no probability.
+fn check_probabilities(op: &'static str, x: &Tensor) -> Result<()> {
+    let reading = x.read();
+    let outside = with_dtype!(x.dtype(), [floats] T => {
+        let elements = x.elements(&reading).array::<T>();
+        elements.iter().map(|x| cresset_kernels::Float::wide(*x)).find(|x| !(0.0..=1.0).contains(x))
+    }, else None);
+    match outside {
+        None => Ok(()),
+        Some(value) => {
+            let text = format_args!("expects probabilities from 0 to 1, not {value}");
+            Err(Error::new(Cause::Argument, op, text))
+        }
+    }
+}
+
+impl Kernel for BinaryCrossEntropy {
+    kernel_table!(BinaryCrossEntropy);
+
+    fn infer(&self, ([x, target], weight): Judged<'_>) -> Result<Spec> {
+        let spec = infer(Self::NAME, x, target, weight)?;
+        Ok(if self.reduction == Reduction::None { spec } else { Spec::new([], spec.dtype) })
+    }
+
+    fn cpu(&self, ([x, target], weight): Judged<'_>, out: &Tensor) -> Result<()> {
+        check_probabilities(Self::NAME, x)?;
+        reduce(self.reduction, x.shape(), out, |losses| {
+            cpu::map2(x.into(), target.into(), out.dtype(), losses, |x, target, out| {
+                elementwise::float_binary(loss::BinaryCrossEntropy, x, target, out);
+            })?;
+            weight.map_or(Ok(()), |weight| Mul.cpu_in_place((losses, weight.into())))
+        })
+    }
+}
+
+/// The gradient of [`BinaryCrossEntropy`] for the probabilities.
+#[derive(Clone, Debug)]
+pub struct BinaryCrossEntropyBackward {
+    /// As in [`BinaryCrossEntropy`].
+    pub reduction: Reduction,
+}
+
+impl Op for BinaryCrossEntropyBackward {
+    const NAME: &'static str = "aten::binary_cross_entropy_backward";
+    const BACKWARD: &'static str = "BinaryCrossEntropyBackwardBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// The gradient of the loss, probabilities and truths, and a weight per element.
+    type Inputs<'a> = ([&'a Tensor; 3], Option<&'a Tensor>);
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (grad, x, target, weight) = (ctx.saved(0), ctx.saved(1), ctx.saved(2), ctx.optional(3));
+        let again = ctx.grad();
+        // As in torch, certainty is kept from dividing by zero here too.
+        let spread = || x.add(1e-12)?.mul(&x.rsub(1.0 + 1e-12)?);
+        grads!(ctx;
+            shared(&again.mul(&x.sub(target)?.div(&spread()?)?)?, weight, self.reduction)?,
+            {
+                let spread = spread()?;
+                // x^2 - 2 x target + target
+                let bend = x.mul(x)?.sub(&x.mul(target)?.mul(2.0)?)?.add(target)?;
+                let bend = bend.div(&spread.mul(&spread)?)?;
+                shared(&again.mul(grad)?.mul(&bend)?, weight, self.reduction)?
+            },
+            shared(&again.mul(grad)?.neg()?.div(&spread()?)?, weight, self.reduction)?,
+        )
+    }
+
+    fn arguments(&self, inputs: Self::Inputs<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+        inputs.each(|given| visit(given.into_argument()));
+        visit(Argument::Int(reduction_number(self.reduction)));
+    }
+}
+
+impl Kernel for BinaryCrossEntropyBackward {
+    kernel_table!(BinaryCrossEntropyBackward);
+
+    fn infer(&self, ([grad, x, target], weight): Self::Inputs<'_>) -> Result<Spec> {
+        let spec = infer(Self::NAME, x, target, weight)?;
+        if broadcast(Self::NAME, grad.shape(), &spec.shape)? != spec.shape {
+            let text = format_args!("gradient of shape {:?} for losses of {:?}", grad.shape(), x.shape());
+            return Err(Error::new(Cause::Shape, Self::NAME, text));
+        }
+        Ok(spec)
+    }
+
+    fn cpu(&self, ([grad, x, target], weight): Self::Inputs<'_>, out: &Tensor) -> Result<()> {
+        let f = loss::BinaryCrossEntropyBackward { share: share(self.reduction, out.numel()) };
+        let operands = [grad.into(), x.into(), target.into()];
+        cpu::map_all(operands, out.dtype(), out, |[grad, x, target], out| {
+            elementwise::float_ternary(f, grad, x, target, out);
+        })?;
+        weight.map_or(Ok(()), |weight| Mul.cpu_in_place((out, weight.into())))
+    }
+}
+
+/// The cross-entropy of logits with what is true.
+#[derive(Clone, Debug)]
+pub struct BinaryCrossEntropyWithLogits {
+    /// What becomes of the losses of single elements.
+    pub reduction: Reduction,
+}
+
+impl Op for BinaryCrossEntropyWithLogits {
+    const NAME: &'static str = "aten::binary_cross_entropy_with_logits";
+    const BACKWARD: &'static str = "BinaryCrossEntropyWithLogitsBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// Logits, truths, a weight per element, and what truth weighs against falsehood.
+    type Inputs<'a> = [Option<&'a Tensor>; 4];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (grad, x, target, weight) = (ctx.grad(), ctx.saved(0), ctx.saved(1), ctx.optional(2));
+        grads!(ctx;
+            {
+                let probability = x.sigmoid()?;
+                let slope = match ctx.optional(3) {
+                    Some(positive) => {
+                        let truth = target.mul(positive)?;
+                        truth.add(1.0)?.sub(target)?.mul(&probability)?.sub(&truth)?
+                    }
+                    None => probability.sub(target)?,
+                };
+                shared(&grad.mul(&slope)?, weight, self.reduction)?
+            },
+            {
+                let slope = match ctx.optional(3) {
+                    Some(positive) => log_sigmoid(&x.neg()?)?.sub(&log_sigmoid(x)?.mul(positive)?)?,
+                    None => x.neg()?,
+                };
+                shared(&grad.mul(&slope)?, weight, self.reduction)?
+            },
+        )
+    }
+
+    fn arguments(&self, inputs: Self::Inputs<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+        inputs.each(|given| visit(given.into_argument()));
+        visit(Argument::Int(reduction_number(self.reduction)));
+    }
+}
+
+impl Forward for BinaryCrossEntropyWithLogits {
+    fn forward(&self, [x, target, weight, positive]: Self::Inputs<'_>) -> Result<Tensor> {
+        let (Some(x), Some(target)) = (x, target) else {
+            return Err(Error::new(Cause::Argument, Self::NAME, "expects logits and truths"));
+        };
+        check_judged(Self::NAME, x, target, &[weight, positive])?;
+        if !x.dtype().is_float() {
+            return Err(Error::new(
+                Cause::DType,
+                Self::NAME,
+                format_args!("expects floats, not {}", x.dtype()),
+            ));
+        }
+        let mut logarithm = log_sigmoid(x)?;
+        if let Some(positive) = positive {
+            logarithm = logarithm.mul(&positive.sub(1.0)?.mul(target)?.add(1.0)?)?;
+        }
+        let losses = target.rsub(1.0)?.mul(x)?.sub(&logarithm)?;
+        weight.map_or_else(|| Ok(losses.clone()), |weight| losses.mul(weight))?.reduced(self.reduction)
+    }
+}
+
+/// `log(1 / (1 + e^-x))`
+fn log_sigmoid(x: &Tensor) -> Result<Tensor> {
+    x.neg()?.softplus(1.0, 40.0)?.neg()
+}
+
+impl Tensor {
+    /// The cross-entropy of these probabilities with the `target`, each weighted if weights are given.
+    pub fn binary_cross_entropy(
+        &self,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        BinaryCrossEntropy { reduction }.call(([self, target], weight))
+    }
+
+    /// The cross-entropy of the sigmoid of these logits with the `target`. Losses are weighted if
+    /// weights are given; `positive` says what truth weighs against falsehood.
+    pub fn binary_cross_entropy_with_logits(
+        &self,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        positive: Option<&Tensor>,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        BinaryCrossEntropyWithLogits { reduction }.call([Some(self), Some(target), weight, positive])
+    }
+
+    /// What these log-probabilities lack of the distribution `target`, or of that with the logarithm
+    /// `target`; both broadcast.
+    pub fn kl_div(&self, target: &Tensor, log_target: bool, reduction: Reduction) -> Result<Tensor> {
+        let _span = composite("aten::kl_div", [self, target], |visit| {
+            visit(Argument::Int(reduction_number(reduction)));
+            visit(Argument::Bool(log_target));
+        });
+        let losses = if log_target {
+            target.exp()?.mul(&target.sub(self)?)?
+        } else {
+            let entropy = target.mul(&target.log()?)?.zero_where_equal(target, 0.0)?;
+            entropy.sub(&target.mul(self)?)?
+        };
+        losses.reduced(reduction)
+    }
+
+    /// As [`kl_div`](Tensor::kl_div), summed over each distribution and averaged over the first
+    /// dimension: the divergence by its mathematical definition.
+    pub fn kl_div_per_sample(&self, target: &Tensor, log_target: bool) -> Result<Tensor> {
+        let total = self.kl_div(target, log_target, Reduction::Sum)?;
+        match self.shape() {
+            [] => Ok(total),
+            [samples, ..] => total.div(*samples as f64),
+        }
+    }
+}
