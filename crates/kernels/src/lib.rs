@@ -20,6 +20,7 @@
 //! | [`normalization`] | mean and spread, and what is left without them |
 //! | [`convolution`], [`pooling`] | what sliding windows see, weighted, averaged or its maximum |
 //! | [`index`] | rows picked and added up by number; embeddings |
+//! | [`resample`] | other sizes, and samples at any place |
 //! | [`optimizer`] | whole optimizer steps in one pass |
 //! | [`random`] | a counter-based generator and its distributions |
 
@@ -44,6 +45,7 @@ pub mod pooling;
 pub mod random;
 mod range;
 pub mod reduce;
+pub mod resample;
 mod rows;
 mod scalar;
 pub mod scan;

@@ -1,7 +1,9 @@
 //! Every derivative against finite differences, and second derivatives likewise.
 
 use cresset_tensor::autograd::{GradCheck, gradcheck, gradgradcheck};
-use cresset_tensor::ops::{Approximate, Reduction};
+use cresset_tensor::ops::{
+    Approximate, Border, Interpolation, LocalResponseNorm, Method, Reduction, Resize, Sampling,
+};
 use cresset_tensor::{Result, Tensor};
 
 type Function = fn(&[Tensor]) -> Result<Tensor>;
@@ -126,6 +128,25 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     }),
     ("kl_div", &[&[2, 3], &[2, 3]], |x| x[0].kl_div(&x[1], false, Reduction::Mean)),
     ("kl_div of logarithms", &[&[2, 3], &[2, 3]], |x| x[0].kl_div_per_sample(&x[1], true)),
+    ("pixel_shuffle", &[&[4, 2, 1]], |x| x[0].pixel_shuffle(2)),
+    ("pixel_unshuffle", &[&[1, 4, 2]], |x| x[0].pixel_unshuffle(2)),
+    ("channel_shuffle", &[&[1, 4, 2]], |x| x[0].channel_shuffle(2)),
+    ("interpolate by cubics", &[&[1, 1, 3, 2]], |x| {
+        x[0].interpolate(&Resize::To(vec![2, 5]), Interpolation::Bicubic, Some(true))
+    }),
+    ("interpolate by areas", &[&[1, 2, 2, 3, 2]], |x| {
+        let size = Resize::By { factors: vec![1.5], recompute: true };
+        x[0].interpolate(&size, Interpolation::Area, None)
+    }),
+    ("grid_sample by cubics", &[&[1, 2, 3, 4], &[1, 2, 2, 2]], |x| {
+        let how = Sampling { method: Method::Cubic, border: Border::Mirrored, align_corners: false };
+        x[0].grid_sample(&x[1].sub(1.1)?, how)
+    }),
+    ("grid_sample of volumes", &[&[1, 1, 2, 3, 2], &[1, 1, 2, 1, 3]], |x| {
+        let how = Sampling { method: Method::Linear, border: Border::Zeros, align_corners: false };
+        x[0].grid_sample(&x[1].sub(1.1)?, how)
+    }),
+    ("local_response_norm", &[&[1, 4, 2]], |x| x[0].local_response_norm(LocalResponseNorm::new(3))),
     ("index_select", &[&[2, 3]], |x| x[0].index_select(1, &Tensor::new([2i64, 0, 2])?)),
     ("index_add", &[&[3, 2], &[2, 2]], |x| x[0].index_add(0, &Tensor::new([2i64, 0])?, &x[1])),
     ("embedding", &[&[4, 2]], |x| x[0].embedding(&Tensor::new([[1i64, 3], [1, 0]])?, None)),

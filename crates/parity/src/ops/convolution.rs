@@ -1,8 +1,11 @@
 //! Convolutions, pooling and what windows see.
 
 use super::Entry;
-use crate::arguments::{Arguments, Either};
-use cresset_tensor::ops::{Averaging, Convolving, Margin, PerDim, Pooling, Unfolding};
+use crate::arguments::{Arguments, Either, Zero};
+use cresset_tensor::ops::{
+    Averaging, Border, Convolving, Interpolation, Margin, Method, PerDim, Pooling, Resize, Sampling,
+    Unfolding,
+};
 use cresset_tensor::{Cause, Error, Result, Tensor};
 
 pub(super) const OPS: &[Entry] = &[
@@ -47,7 +50,49 @@ pub(super) const OPS: &[Entry] = &[
             input(a)?.adaptive_max_pool2d(&a.get::<Vec<Option<isize>>>(1, "output_size")?),
         )
     }),
+    Entry::one("nn.functional.adaptive_avg_pool3d", |a| {
+        input(a)?.adaptive_avg_pool3d(&a.get::<Vec<Option<isize>>>(1, "output_size")?)
+    }),
+    Entry::one("nn.functional.pixel_shuffle", |a| input(a)?.pixel_shuffle(a.size(1, "upscale_factor")?)),
+    Entry::one("nn.functional.pixel_unshuffle", |a| {
+        input(a)?.pixel_unshuffle(a.size(1, "downscale_factor")?)
+    }),
+    Entry::one("nn.functional.channel_shuffle", |a| input(a)?.channel_shuffle(a.size(1, "groups")?)),
+    Entry::one("nn.functional.interpolate", |a| {
+        let method = Interpolation::named(&a.or(3, "mode", "nearest".to_owned())?)?;
+        a.or(6, "antialias", Zero)?;
+        input(a)?.interpolate(&resize(a, method)?, method, a.get(4, "align_corners")?)
+    }),
+    Entry::one("nn.functional.grid_sample", |a| {
+        input(a)?.grid_sample(&a.get::<Tensor>(1, "grid")?, sampling(a)?)
+    }),
 ];
+
+fn resize(a: &Arguments<'_>, method: Interpolation) -> Result<Resize> {
+    let recompute = a.or(5, "recompute_scale_factor", method == Interpolation::Area)?;
+    match (a.get(1, "size")?, a.get(2, "scale_factor")?) {
+        (Some(sizes), None) => Ok(Resize::To(sizes)),
+        (None, Some(factors)) => Ok(Resize::By { factors, recompute }),
+        _ => Err(Error::new(Cause::Argument, "", "expects a size or a factor")),
+    }
+}
+
+fn sampling(a: &Arguments<'_>) -> Result<Sampling> {
+    let unknown = |name: &str| Err(Error::new(Cause::Argument, "", format_args!("{name:?} is unknown")));
+    let method = match &a.or(2, "mode", "bilinear".to_owned())?[..] {
+        "bilinear" => Method::Linear,
+        "nearest" => Method::Nearest,
+        "bicubic" => Method::Cubic,
+        other => return unknown(other),
+    };
+    let border = match &a.or(3, "padding_mode", "zeros".to_owned())?[..] {
+        "zeros" => Border::Zeros,
+        "border" => Border::Nearest,
+        "reflection" => Border::Mirrored,
+        other => return unknown(other),
+    };
+    Ok(Sampling { method, border, align_corners: a.or(4, "align_corners", false)? })
+}
 
 fn input(a: &Arguments<'_>) -> Result<Tensor> {
     a.get(0, "input")

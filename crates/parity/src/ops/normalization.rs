@@ -2,7 +2,7 @@
 
 use super::Entry;
 use crate::arguments::{Arguments, KEYWORD, Zero};
-use cresset_tensor::ops::{Attention, BatchNorm};
+use cresset_tensor::ops::{Attention, BatchNorm, LocalResponseNorm};
 use cresset_tensor::{Result, Tensor};
 
 pub(super) const OPS: &[Entry] = &[
@@ -42,6 +42,15 @@ pub(super) const OPS: &[Entry] = &[
     Entry::one("nn.functional.rms_norm", |a| {
         let normalized = a.get::<Vec<usize>>(1, "normalized_shape")?;
         input(a)?.rms_norm(&normalized, optional(a, 2, "weight")?.as_ref(), a.get(3, "eps")?)
+    }),
+    Entry::one("nn.functional.local_response_norm", |a| {
+        let how = LocalResponseNorm {
+            size: a.size(1, "size")?,
+            alpha: a.or(2, "alpha", 1e-4)?,
+            beta: a.or(3, "beta", 0.75)?,
+            k: a.or(4, "k", 1.0)?,
+        };
+        input(a)?.local_response_norm(how)
     }),
     Entry::one("nn.functional.scaled_dot_product_attention", |a| {
         let mask = optional(a, 3, "attn_mask")?;

@@ -7,10 +7,12 @@ mod batch;
 mod frame;
 mod group;
 mod layer;
+mod local;
 mod scale;
 
 pub use batch::*;
 pub use group::*;
 pub use layer::*;
+pub use local::*;
 
 use frame::{Affine, Frame};

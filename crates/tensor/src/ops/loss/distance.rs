@@ -163,8 +163,7 @@ fn bend(distance: impl Distance, grad: &Tensor, x: &Tensor, target: &Tensor) -> 
     if within.is_infinite() {
         return grad.mul(by);
     }
-    let difference = x.sub(target)?;
-    let bent = difference.mul(&difference)?.rsub(within * within)?.gt(0.0)?;
+    let bent = x.sub(target)?.abs()?.rsub(within)?.gt(0.0)?;
     grad.mul(by)?.where_(&bent, &grad.zeros_like()?)
 }
 
@@ -227,7 +226,6 @@ impl Tensor {
         let _span = composite("aten::l1_loss", [self, target], |visit| {
             visit(Argument::Int(reduction_number(reduction)));
         });
-        let difference = self.sub(target)?;
-        difference.relu()?.add(&difference.neg()?.relu()?)?.reduced(reduction)
+        self.sub(target)?.abs()?.reduced(reduction)
     }
 }

@@ -215,7 +215,7 @@ impl Op for BinaryCrossEntropyWithLogits {
             },
             {
                 let slope = match ctx.optional(3) {
-                    Some(positive) => log_sigmoid(&x.neg()?)?.sub(&log_sigmoid(x)?.mul(positive)?)?,
+                    Some(positive) => x.neg()?.logsigmoid()?.sub(&x.logsigmoid()?.mul(positive)?)?,
                     None => x.neg()?,
                 };
                 shared(&grad.mul(&slope)?, weight, self.reduction)?
@@ -242,18 +242,13 @@ impl Forward for BinaryCrossEntropyWithLogits {
                 format_args!("expects floats, not {}", x.dtype()),
             ));
         }
-        let mut logarithm = log_sigmoid(x)?;
+        let mut logarithm = x.logsigmoid()?;
         if let Some(positive) = positive {
             logarithm = logarithm.mul(&positive.sub(1.0)?.mul(target)?.add(1.0)?)?;
         }
         let losses = target.rsub(1.0)?.mul(x)?.sub(&logarithm)?;
         weight.map_or_else(|| Ok(losses.clone()), |weight| losses.mul(weight))?.reduced(self.reduction)
     }
-}
-
-/// `log(1 / (1 + e^-x))`
-fn log_sigmoid(x: &Tensor) -> Result<Tensor> {
-    x.neg()?.softplus(1.0, 40.0)?.neg()
 }
 
 impl Tensor {
@@ -289,7 +284,7 @@ impl Tensor {
         let losses = if log_target {
             target.exp()?.mul(&target.sub(self)?)?
         } else {
-            let entropy = target.mul(&target.log()?)?.zero_where_equal(target, 0.0)?;
+            let entropy = target.mul(&target.log()?)?.zero_where(&target.eq(0.0)?)?;
             entropy.sub(&target.mul(self)?)?
         };
         losses.reduced(reduction)

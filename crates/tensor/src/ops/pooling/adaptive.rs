@@ -9,31 +9,33 @@ use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tens
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::pooling::{self, Span, Windows};
 
-/// The sizes asked for, checked against the last two dimensions of `x`.
-fn output(op: &'static str, x: &Tensor, sizes: &[Option<isize>]) -> Result<[usize; 2]> {
+/// The sizes asked for, checked against the last dimensions of `x`.
+fn output<const RANK: usize>(op: &'static str, x: &Tensor, sizes: &[Option<isize>]) -> Result<[usize; RANK]> {
     let refused = || {
         let text = format_args!(
-            "expects a size from 0 on for each of the last 2 dimensions of {:?}, not {sizes:?}",
+            "expects a size from 0 on for each of the last {RANK} dimensions of {:?}, not {sizes:?}",
             x.shape()
         );
         Error::new(Cause::Argument, op, text)
     };
-    let input = pooled_dims(op, x, 2)?;
-    let sizes: [Option<isize>; 2] = match sizes {
-        [one] => [*one; 2],
-        &[rows, columns] => [rows, columns],
-        _ => return Err(refused()),
+    let input = pooled_dims(op, x, RANK)?;
+    let sizes: [Option<isize>; RANK] = match sizes {
+        [one] => [*one; RANK],
+        all => all.try_into().map_err(|_| refused())?,
     };
-    let size = |dim: usize| match sizes[dim] {
-        Some(size) => usize::try_from(size).map_err(|_| refused()),
-        None => Ok(input[dim]),
-    };
-    Ok([size(0)?, size(1)?])
+    let mut output = [0; RANK];
+    for (dim, size) in sizes.into_iter().enumerate() {
+        output[dim] = match size {
+            Some(size) => usize::try_from(size).map_err(|_| refused())?,
+            None => input[dim],
+        };
+    }
+    Ok(output)
 }
 
-/// Windows that share the last two dimensions of `x` among `output`.
-fn windows(x: &Tensor, output: [usize; 2]) -> Windows {
-    let input = &x.shape()[x.dim() - 2..];
+/// Windows that share the last dimensions of `x` among `output`.
+fn windows<const RANK: usize>(x: &Tensor, output: [usize; RANK]) -> Windows {
+    let input = &x.shape()[x.dim() - RANK..];
     let spans = |dim: usize| {
         let (size, count) = (input[dim], output[dim]);
         let span = |i: usize| {
@@ -42,96 +44,124 @@ fn windows(x: &Tensor, output: [usize; 2]) -> Windows {
         };
         (0..count).map(span).collect()
     };
-    plane(input, vec![spans(0), spans(1)])
+    plane(input, (0..RANK).map(spans).collect())
 }
 
-/// Averages of windows that share the last two dimensions evenly.
-#[derive(Clone, Debug)]
-pub struct AdaptiveAvgPool2d {
-    /// How many windows there are.
-    pub output: [usize; 2],
-}
-
-impl Op for AdaptiveAvgPool2d {
-    const NAME: &'static str = "aten::_adaptive_avg_pool2d";
-    const BACKWARD: &'static str = "AdaptiveAvgPool2DBackward0";
-    const SAVES: Saves = Saves::Inputs;
-    type Inputs<'a> = [&'a Tensor; 1];
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; AdaptiveAvgPool2dBackward.call([ctx.grad(), ctx.saved(0)])?)
-    }
-
-    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Tensor(x.argument()));
-        visit(Argument::Ints(&self.output.map(|size| size as i64)));
-    }
-}
-
-impl Kernel for AdaptiveAvgPool2d {
-    kernel_table!(AdaptiveAvgPool2d);
-
-    fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
-        check_float(Self::NAME, x)?;
-        pooled_dims(Self::NAME, x, 2)?;
-        Ok(Spec::new(resized(x, &self.output), x.dtype()))
-    }
-
-    fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
-        let (reading, mut writing) = (x.read(), out.write());
-        pooling::average(
-            x.elements(&reading),
-            &windows(x, self.output),
-            None,
-            out.elements_mut(&mut writing),
-        );
-        Ok(())
-    }
-}
-
-/// Gradients of windows, shared by what they see.
-#[derive(Clone, Debug)]
-pub struct AdaptiveAvgPool2dBackward;
-
-/// How many windows a gradient has over the last two dimensions, if it is one for `x`.
-fn windows_of(op: &'static str, grad: &Tensor, x: &Tensor) -> Result<[usize; 2]> {
-    let sizes = grad.dim().checked_sub(2).map(|at| [grad.shape()[at], grad.shape()[at + 1]]);
+/// How many windows a gradient has over the last dimensions, if it is one for `x`.
+fn windows_of<const RANK: usize>(op: &'static str, grad: &Tensor, x: &Tensor) -> Result<[usize; RANK]> {
+    let sizes = grad.shape().last_chunk::<RANK>();
     let Some(output) = sizes.filter(|_| grad.dim() == x.dim()) else {
         let text = format_args!("gradient of shape {:?} for shape {:?}", grad.shape(), x.shape());
         return Err(Error::new(Cause::Shape, op, text));
     };
-    Ok(output)
+    Ok(*output)
 }
 
-impl Op for AdaptiveAvgPool2dBackward {
-    const NAME: &'static str = "aten::_adaptive_avg_pool2d_backward";
-    const BACKWARD: &'static str = "AdaptiveAvgPool2DBackwardBackward0";
-    const SAVES: Saves = Saves::Inputs;
-    type Inputs<'a> = [&'a Tensor; 2];
-    type Output = Tensor;
+/// An average over a number of dimensions, and its gradient.
+macro_rules! averages {
+    ($($(#[$doc:meta])* $op:ident, $back:ident, $method:ident over $rank:literal as $dims:tt: $outer:literal,
+        $name:literal, $node:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $op {
+            /// How many windows there are.
+            pub output: [usize; $rank],
+        }
 
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let output = windows_of(Self::NAME, ctx.saved(0), ctx.saved(1))?;
-        grads!(ctx; AdaptiveAvgPool2d { output }.call([ctx.grad()])?, ctx.grad().zeros_like()?)
-    }
+        impl Op for $op {
+            const NAME: &'static str = concat!("aten::", $name);
+            const BACKWARD: &'static str = concat!($node, "0");
+            const SAVES: Saves = Saves::Inputs;
+            type Inputs<'a> = [&'a Tensor; 1];
+            type Output = Tensor;
+
+            fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+                grads!(ctx; $back.call([ctx.grad(), ctx.saved(0)])?)
+            }
+
+            fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+                visit(Argument::Tensor(x.argument()));
+                visit(Argument::Ints(&self.output.map(|size| size as i64)));
+            }
+        }
+
+        impl Kernel for $op {
+            kernel_table!($op);
+
+            fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+                check_float(Self::NAME, x)?;
+                pooled_dims(Self::NAME, x, $rank)?;
+                Ok(Spec::new(resized(x, &self.output), x.dtype()))
+            }
+
+            fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+                let (reading, mut writing) = (x.read(), out.write());
+                let (windows, out) = (windows(x, self.output), out.elements_mut(&mut writing));
+                pooling::average(x.elements(&reading), &windows, None, out);
+                Ok(())
+            }
+        }
+
+        /// Gradients of windows, shared by what they see.
+        #[derive(Clone, Debug)]
+        pub struct $back;
+
+        impl Op for $back {
+            const NAME: &'static str = concat!("aten::", $name, "_backward");
+            const BACKWARD: &'static str = concat!($node, "Backward0");
+            const SAVES: Saves = Saves::Inputs;
+            type Inputs<'a> = [&'a Tensor; 2];
+            type Output = Tensor;
+
+            fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+                let output = windows_of(Self::NAME, ctx.saved(0), ctx.saved(1))?;
+                grads!(ctx; $op { output }.call([ctx.grad()])?, ctx.grad().zeros_like()?)
+            }
+        }
+
+        impl Kernel for $back {
+            kernel_table!($back);
+
+            fn infer(&self, [grad, x]: [&Tensor; 2]) -> Result<Spec> {
+                let output = windows_of(Self::NAME, grad, x)?;
+                super::check_gradient(Self::NAME, grad, &$op { output }.infer([x])?)?;
+                Ok(Spec::like(x))
+            }
+
+            fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+                let windows = windows::<$rank>(x, windows_of(Self::NAME, grad, x)?);
+                let (reading, mut writing) = (grad.read(), out.write());
+                let out = out.elements_mut(&mut writing);
+                pooling::average_backward(grad.elements(&reading), &windows, None, out);
+                Ok(())
+            }
+        }
+
+        impl Tensor {
+            $(#[$doc])*
+            pub fn $method(&self, sizes: &[Option<isize>]) -> Result<Tensor> {
+                const NAME: &str = concat!("aten::", $outer);
+                let output = output::<$rank>(NAME, self, sizes)?;
+                let arguments = |visit: &mut dyn FnMut(Argument<'_>)| {
+                    visit(Argument::Ints(&output.map(|size| size as i64)));
+                };
+                let _span = composite(NAME, [self], arguments);
+                if output == [1; $rank] {
+                    return self.mean_dims(&$dims, true);
+                }
+                $op { output }.call([self])
+            }
+        }
+    )*};
 }
 
-impl Kernel for AdaptiveAvgPool2dBackward {
-    kernel_table!(AdaptiveAvgPool2dBackward);
-
-    fn infer(&self, [grad, x]: [&Tensor; 2]) -> Result<Spec> {
-        let output = windows_of(Self::NAME, grad, x)?;
-        super::check_gradient(Self::NAME, grad, &AdaptiveAvgPool2d { output }.infer([x])?)?;
-        Ok(Spec::like(x))
-    }
-
-    fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {
-        let windows = windows(x, windows_of(Self::NAME, grad, x)?);
-        let (reading, mut writing) = (grad.read(), out.write());
-        pooling::average_backward(grad.elements(&reading), &windows, None, out.elements_mut(&mut writing));
-        Ok(())
-    }
+averages! {
+    /// Averages of windows that share the last two dimensions evenly, so many of them.
+    AdaptiveAvgPool2d, AdaptiveAvgPool2dBackward, adaptive_avg_pool2d over 2 as [-2, -1]: "adaptive_avg_pool2d",
+        "_adaptive_avg_pool2d", "AdaptiveAvgPool2DBackward";
+    /// Averages of windows that share the last three dimensions evenly, so many of them.
+    AdaptiveAvgPool3d, AdaptiveAvgPool3dBackward, adaptive_avg_pool3d over 3 as [-3, -2, -1]: "adaptive_avg_pool3d",
+        "_adaptive_avg_pool3d", "AdaptiveAvgPool3DBackward";
 }
 
 /// Maxima of windows that share the last two dimensions evenly, and where each is in its plane.
@@ -208,17 +238,6 @@ impl Kernel for AdaptiveMaxPool2dBackward {
 }
 
 impl Tensor {
-    /// Averages of windows that share the last two dimensions evenly, `sizes` of them.
-    pub fn adaptive_avg_pool2d(&self, sizes: &[Option<isize>]) -> Result<Tensor> {
-        const NAME: &str = "aten::adaptive_avg_pool2d";
-        let output = output(NAME, self, sizes)?;
-        let _span = composite(NAME, [self], |visit| visit(Argument::Ints(&output.map(|size| size as i64))));
-        if output == [1, 1] {
-            return self.mean_dims(&[-2, -1], true);
-        }
-        AdaptiveAvgPool2d { output }.call([self])
-    }
-
     /// Averages of windows that share the last dimension evenly, `size` of them.
     pub fn adaptive_avg_pool1d(&self, size: isize) -> Result<Tensor> {
         let _span =
