@@ -45,6 +45,10 @@ pub(super) const OPS: &[Entry] = &[
         .in_place(|x, a| change(x, a, "mat", "vec", Tensor::addmv_)),
     Entry::one("addr", |a| added(a, "vec1", "vec2", Tensor::addr_scaled))
         .in_place(|x, a| change(x, a, "vec1", "vec2", Tensor::addr_)),
+    Entry::one("einsum", |a| {
+        let operands: Vec<Tensor> = a.get(0, "operands")?;
+        Tensor::einsum(&a.get::<String>(1, "equation")?, &operands.iter().collect::<Vec<_>>())
+    }),
     Entry::one("nn.functional.linear", |a| {
         let bias: Option<Tensor> = a.get(2, "bias")?;
         a.get::<Tensor>(0, "input")?.linear(&a.get(1, "weight")?, bias.as_ref())

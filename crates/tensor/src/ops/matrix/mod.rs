@@ -1,11 +1,13 @@
 //! Products of matrices and vectors.
 
 mod added;
+mod einsum;
 mod linear;
 mod product;
 mod vector;
 
 pub use added::*;
+pub use einsum::*;
 pub use product::*;
 pub use vector::*;
 
