@@ -14,6 +14,7 @@
 //! | [`matrix`] | products of matrices and of batches of them |
 //! | [`order`] | sorting, and elements by their rank |
 //! | [`scan`] | running sums and products |
+//! | [`svd`], [`histogram`] | singular values and vectors; counts by range |
 //! | [`softmax`], [`loss`] | softmax and its logarithm; losses of classes, distances and probabilities |
 //! | [`arrange`] | elements moved to other places: flips, triangles, padding |
 //! | [`index`] | elements picked, changed and found by number; embeddings |
@@ -34,6 +35,7 @@ mod division;
 mod dtype;
 pub mod elementwise;
 pub mod functions;
+pub mod histogram;
 pub mod index;
 mod layout;
 pub mod loss;
@@ -51,6 +53,7 @@ mod scalar;
 pub mod scan;
 pub mod softmax;
 mod special;
+pub mod svd;
 #[cfg(test)]
 mod testing;
 mod view;

@@ -2,7 +2,7 @@
 
 use cresset_tensor::autograd::{GradCheck, gradcheck, gradgradcheck};
 use cresset_tensor::ops::{
-    Approximate, Border, Interpolation, LocalResponseNorm, Method, Reduction, Resize, Sampling,
+    Approximate, Border, Interpolation, LocalResponseNorm, Method, Norm, Reduction, Resize, Sampling,
 };
 use cresset_tensor::{Result, Tensor};
 
@@ -90,6 +90,20 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     ("norm of a fractional order", &[&[2, 3]], |x| x[0].sub(1.0)?.vector_norm(1.5, &[1], false, None)),
     ("norm of a negative order", &[&[2, 3]], |x| x[0].vector_norm(-2.0, &[0], true, None)),
     ("norm of infinite order", &[&[2, 3]], |x| x[0].sub(1.0)?.vector_norm(f64::INFINITY, &[1], false, None)),
+    ("nuclear norm", &[&[2, 3, 2]], |x| x[0].norm(Norm::Nuclear, &[0, 1], false, None)),
+    ("svd", &[&[3, 2]], |x| {
+        let [u, s, vh] = x[0].svd()?;
+        u.mul(&u)?.mul(&s)?.matmul(&vh.mul(&vh)?)
+    }),
+    ("einsum", &[&[2, 3], &[2, 3, 2], &[2]], |x| Tensor::einsum("ij,ijk,k->j", &[&x[0], &x[1], &x[2]])),
+    ("einsum of a diagonal", &[&[2, 2, 3]], |x| Tensor::einsum("ii...->...i", &[&x[0]])),
+    ("tensordot", &[&[2, 3], &[3, 2, 2]], |x| x[0].tensordot(&x[1], &[0, 1], &[2, 0])),
+    ("multi_dot", &[&[2], &[2, 3], &[3, 2]], |x| Tensor::multi_dot(&[&x[0], &x[1], &x[2]])),
+    ("kron", &[&[2, 1], &[3]], |x| x[0].kron(&x[1])),
+    ("cross", &[&[2, 3], &[1, 3]], |x| x[0].cross(&x[1], Some(1))),
+    ("normalize", &[&[2, 3]], |x| x[0].normalize(2.0, 1, 1e-12)),
+    ("cosine_similarity", &[&[2, 3], &[3]], |x| x[0].cosine_similarity(&x[1], 1, 1e-8)),
+    ("cdist", &[&[2, 3], &[2, 3]], |x| x[0].cdist(&x[1], 2.0)),
     ("mm", &[&[2, 3], &[3, 4]], |x| x[0].mm(&x[1])),
     ("mm of transposed matrices", &[&[3, 2], &[4, 3]], |x| x[0].t()?.mm(&x[1].t()?)),
     ("addmm", &[&[4], &[2, 3], &[3, 4]], |x| x[0].addmm(&x[1], &x[2])),

@@ -1,8 +1,8 @@
 //! Products of matrices.
 
 use super::Entry;
-use crate::arguments::{Arguments, KEYWORD};
-use cresset_tensor::{Result, Scalar, Tensor};
+use crate::arguments::{Arguments, Either, KEYWORD};
+use cresset_tensor::{Cause, Error, Result, Scalar, Tensor};
 
 type Sum = fn(&Tensor, &Tensor, &Tensor, Scalar, Scalar) -> Result<Tensor>;
 type Change = fn(&Tensor, &Tensor, &Tensor, Scalar, Scalar) -> Result<()>;
@@ -27,6 +27,13 @@ fn change(
     change(x, &a.get(1, left)?, &a.get(2, right)?, beta, alpha)
 }
 
+fn pair(dims: &[Vec<isize>]) -> Result<(&[isize], &[isize])> {
+    match dims {
+        [dims, other_dims] => Ok((dims, other_dims)),
+        _ => Err(Error::new(Cause::Argument, "", "expects dimensions of both tensors")),
+    }
+}
+
 pub(super) const OPS: &[Entry] = &[
     Entry::one("mm", |a| a.get::<Tensor>(0, "input")?.mm(&a.get(1, "mat2")?)),
     Entry::one("bmm", |a| a.get::<Tensor>(0, "input")?.bmm(&a.get(1, "mat2")?)),
@@ -48,6 +55,44 @@ pub(super) const OPS: &[Entry] = &[
     Entry::one("einsum", |a| {
         let operands: Vec<Tensor> = a.get(0, "operands")?;
         Tensor::einsum(&a.get::<String>(1, "equation")?, &operands.iter().collect::<Vec<_>>())
+    }),
+    Entry::one("cross", |a| a.get::<Tensor>(0, "input")?.cross(&a.get(1, "other")?, a.get(2, "dim")?)),
+    Entry::one("inner", |a| a.get::<Tensor>(0, "input")?.inner(&a.get(1, "other")?)),
+    Entry::one("kron", |a| a.get::<Tensor>(0, "input")?.kron(&a.get(1, "other")?)),
+    Entry::one("linalg.multi_dot", |a| {
+        let matrices: Vec<Tensor> = a.get(0, "tensors")?;
+        Tensor::multi_dot(&matrices.iter().collect::<Vec<_>>())
+    }),
+    Entry::one("tensordot", |a| {
+        let (x, other): (Tensor, Tensor) = (a.get(0, "a")?, a.get(1, "b")?);
+        match a.or(2, "dims", Either::<isize, Vec<Vec<isize>>>::One(2))? {
+            Either::One(count) => {
+                let (first, last): (Vec<isize>, Vec<isize>) = ((0..count).collect(), (-count..0).collect());
+                x.tensordot(&other, &last, &first)
+            }
+            Either::Other(dims) => {
+                let (dims, other_dims) = pair(&dims)?;
+                x.tensordot(&other, dims, other_dims)
+            }
+        }
+    }),
+    Entry::one("cdist", |a| {
+        // How torch goes about it is its own business.
+        let _: Option<String> = a.get(3, "compute_mode")?;
+        a.get::<Tensor>(0, "x1")?.cdist(&a.get(1, "x2")?, a.or(2, "p", 2.0)?)
+    }),
+    Entry::one("dist", |a| a.get::<Tensor>(0, "input")?.dist(&a.get(1, "other")?, a.or(2, "p", 2.0)?)),
+    Entry::one("nn.functional.normalize", |a| {
+        let x: Tensor = a.get(0, "input")?;
+        x.normalize(a.or(1, "p", 2.0)?, a.or(2, "dim", 1)?, a.or(3, "eps", 1e-12)?)
+    }),
+    Entry::one("nn.functional.cosine_similarity", |a| {
+        let (x, other): (Tensor, Tensor) = (a.get(0, "x1")?, a.get(1, "x2")?);
+        x.cosine_similarity(&other, a.or(2, "dim", 1)?, a.or(3, "eps", 1e-8)?)
+    }),
+    Entry::one("nn.functional.pairwise_distance", |a| {
+        let (x, other): (Tensor, Tensor) = (a.get(0, "x1")?, a.get(1, "x2")?);
+        x.pairwise_distance(&other, a.or(2, "p", 2.0)?, a.or(3, "eps", 1e-6)?, a.or(4, "keepdim", false)?)
     }),
     Entry::one("nn.functional.linear", |a| {
         let bias: Option<Tensor> = a.get(2, "bias")?;

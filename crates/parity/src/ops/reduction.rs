@@ -56,6 +56,7 @@ fn sorting(a: &Arguments<'_>) -> Result<(Tensor, isize, bool, bool)> {
 fn norm(a: &Arguments<'_>) -> Result<Tensor> {
     let norm = match a.or(1, "p", Either::One(String::from("fro")))? {
         Either::One(name) if name == "fro" => Norm::Frobenius,
+        Either::One(name) if name == "nuc" => Norm::Nuclear,
         Either::One(name) => {
             return Err(Error::new(Cause::Argument, "", format_args!("there is no norm called {name:?}")));
         }
@@ -102,6 +103,7 @@ pub(super) const OPS: &[Entry] = &[
     Entry::one("norm", norm),
     Entry::one("norm.fro", norm),
     Entry::one("norm.inf", norm),
+    Entry::one("norm.nuc", norm),
     Entry::one("linalg.vector_norm", |a| {
         let (x, dims): (Tensor, Dims) = (a.get(0, "input")?, a.or(2, "dim", vec![])?);
         x.vector_norm(a.or(1, "ord", 2.0)?, &dims, a.or(3, "keepdim", false)?, dtype(a)?)

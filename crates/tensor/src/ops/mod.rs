@@ -14,6 +14,7 @@ mod compare;
 mod convolution;
 mod copy;
 mod diagonal;
+mod distance;
 mod division;
 mod embedding;
 mod expand;

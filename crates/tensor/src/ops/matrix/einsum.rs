@@ -51,7 +51,8 @@ impl Tensor {
             return refused(format_args!("there are {given} operands, but subscripts for {named}"));
         }
         let axes = Axes::new(operands, inputs, output)?;
-        let arranged = operands.iter().zip(&axes.inputs).map(|(operand, axes_of)| axes.arrange(operand, axes_of));
+        let arranged =
+            operands.iter().zip(&axes.inputs).map(|(operand, axes_of)| axes.arrange(operand, axes_of));
         axes.contract(arranged.collect::<Result<Vec<_>>>()?)
     }
 }
@@ -164,7 +165,9 @@ impl Axes {
     fn contract(&self, operands: Vec<Tensor>) -> Result<Tensor> {
         let summed = self.kept..self.order.len();
         let mut operands = operands.into_iter();
-        let Some(mut product) = operands.next() else { return refused(format_args!("there are no operands")) };
+        let Some(mut product) = operands.next() else {
+            return refused(format_args!("there are no operands"));
+        };
         if operands.len() == 0 {
             let dims: Vec<isize> = summed.map(|dim| dim as isize).collect();
             return if dims.is_empty() { Ok(product) } else { product.sum_dims(&dims, false) };
@@ -178,7 +181,8 @@ impl Axes {
                 ready.iter().filter(|&&dim| wide(a, dim) && !wide(b, dim)).map(|&dim| dim as isize).collect()
             };
             let (of_product, of_next) = (only(&product, &next), only(&next, &product));
-            let both: Dims = ready.iter().copied().filter(|&dim| wide(&product, dim) && wide(&next, dim)).collect();
+            let both: Dims =
+                ready.iter().copied().filter(|&dim| wide(&product, dim) && wide(&next, dim)).collect();
             product = sum_product(&presummed(&product, &of_product)?, &presummed(&next, &of_next)?, &both)?;
         }
         let shape = Dims::from_slice(&product.shape()[..self.kept]);

@@ -1,14 +1,18 @@
 //! Products of matrices and vectors.
 
 mod added;
+mod contract;
 mod einsum;
 mod linear;
 mod product;
+mod svd;
 mod vector;
 
 pub use added::*;
+pub use contract::*;
 pub use einsum::*;
 pub use product::*;
+pub use svd::*;
 pub use vector::*;
 
 use crate::{Cause, DType, Error, Result, Scalar, Spec, Tensor};

@@ -4,7 +4,7 @@ use super::{check_dims, fill, kept, reduced, sizes};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::promote::promote;
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, grads};
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, reduce};
 
@@ -56,36 +56,26 @@ impl Op for VectorNorm {
 fn gradient(order: f64, grad: &Tensor, x: &Tensor, norm: &Tensor, shape: &[usize]) -> Result<Tensor> {
     let at_zero = |x: &Tensor| x.eq(0);
     if order == 1.0 {
-        return sign(x)?.mul(grad);
+        return x.sgn()?.mul(grad);
     }
     if order == 2.0 {
         return grad.mul(&x.div(norm)?.masked_fill(&at_zero(norm)?, 0)?);
     }
     if order.is_infinite() {
         // Elements that all have the extreme magnitude share the gradient; NaN always has it.
-        let chosen =
-            magnitude(x)?.eq(norm)?.where_(&x.eq(x)?, &x.eq(x)?.eq(false)?)?.to_dtype(grad.dtype())?;
-        return sign(x)?.mul(&grad.div(&chosen.sum_to(shape)?)?.mul(&chosen)?);
+        let chosen = x.abs()?.eq(norm)?.where_(&x.eq(x)?, &x.eq(x)?.eq(false)?)?.to_dtype(grad.dtype())?;
+        return x.sgn()?.mul(&grad.div(&chosen.sum_to(shape)?)?.mul(&chosen)?);
     }
     if order < 1.0 {
-        let powers = sign(x)?.mul(&magnitude(x)?.pow(order - 1.0)?.masked_fill(&at_zero(x)?, 0)?)?;
+        let powers = x.sgn()?.mul(&x.abs()?.pow(order - 1.0)?.masked_fill(&at_zero(x)?, 0)?)?;
         return powers.mul(grad)?.mul(&norm.pow(1.0 - order)?);
     }
     let powers = match order < 2.0 {
-        true => sign(x)?.mul(&magnitude(x)?.pow(order - 1.0)?)?,
-        false => x.mul(&magnitude(x)?.pow(order - 2.0)?)?,
+        true => x.sgn()?.mul(&x.abs()?.pow(order - 1.0)?)?,
+        false => x.mul(&x.abs()?.pow(order - 2.0)?)?,
     };
     let scale = grad.div(&norm.pow(order - 1.0)?)?;
     powers.mul(&scale.masked_fill(&at_zero(norm)?, 0)?)
-}
-
-/// `1`, `0` or `-1`; `0` for NaN.
-fn sign(x: &Tensor) -> Result<Tensor> {
-    x.gt(0)?.to_dtype(x.dtype())?.sub(&x.neg()?.gt(0)?.to_dtype(x.dtype())?)
-}
-
-fn magnitude(x: &Tensor) -> Result<Tensor> {
-    x.mul(&sign(x)?)
 }
 
 impl Kernel for VectorNorm {
@@ -124,6 +114,8 @@ pub enum Norm {
     Order(f64),
     /// The root of the sum of squares.
     Frobenius,
+    /// The sum of the singular values of a matrix.
+    Nuclear,
 }
 
 impl From<f64> for Norm {
@@ -144,7 +136,22 @@ impl Tensor {
         match norm.into() {
             Norm::Order(order) => self.vector_norm(order, dims, keep, dtype),
             Norm::Frobenius => self.vector_norm(2.0, dims, keep, dtype),
+            Norm::Nuclear => self.nuclear_norm(dims, keep, dtype),
         }
+    }
+
+    /// The sum of the singular values of the matrices that two dimensions make, or all if none are named.
+    fn nuclear_norm(&self, dims: &[isize], keep: bool, dtype: Option<DType>) -> Result<Tensor> {
+        const NAME: &str = "aten::linalg_matrix_norm";
+        let _span = composite(NAME, [self], |_| {});
+        let &[row, column] = &self.dims_or_all(NAME, dims)?[..] else {
+            let text = format_args!("expects two dimensions that make matrices, of shape {:?}", self.shape());
+            return Err(Error::new(Cause::Shape, NAME, text));
+        };
+        let x = self.to_dtype(dtype.unwrap_or(self.dtype()))?;
+        let (row, column) = (row as isize, column as isize);
+        let norms = x.movedim(&[row, column], &[-2, -1])?.svdvals()?.sum_dims(&[-1], false)?;
+        if keep { norms.unsqueeze(row.min(column))?.unsqueeze(row.max(column)) } else { Ok(norms) }
     }
 
     /// `(sum |x|^order)^(1 / order)` over `dims`, or all if none are named; with `keep` they stay,
