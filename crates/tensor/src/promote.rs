@@ -38,6 +38,13 @@ pub(crate) fn common_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -
     ranks.into_iter().flatten().reduce(outranked).unwrap_or(DEFAULT_FLOAT)
 }
 
+impl Tensor {
+    /// The element type that arithmetic of this and `other`, a tensor or a number, computes in.
+    pub fn result_type<'a>(&self, other: impl Into<Operand<'a>>) -> DType {
+        result_type(self, other.into())
+    }
+}
+
 /// The element type of a number on its own.
 pub(crate) fn scalar_type(scalar: Scalar) -> DType {
     match scalar {

@@ -36,6 +36,59 @@ fn an_expression_needs_one_question_mark() {
 }
 
 #[test]
+fn operators_take_references_and_values_and_numbers_on_either_side() {
+    let (x, y) = (Tensor::new([5i64, -5]).unwrap(), Tensor::new([3i64, 3]).unwrap());
+    let i64s = |result: cresset_tensor::Result<Tensor>| result.unwrap().to_vec::<i64>().unwrap();
+    assert_eq!(i64s(&x % &y), [2, 1]);
+    assert_eq!(i64s(7 % &y), [1, 1]);
+    assert_eq!(i64s(x.clone() + y.clone() - &x), [3, 3]);
+    assert_eq!(i64s(-(&x * 2).unwrap()), [-10, 10]);
+    assert_eq!(i64s(&x & 3), [1, 3]);
+    assert_eq!(i64s(1 | &y), [3, 3]);
+    assert_eq!(i64s(&x ^ &x), [0, 0]);
+    assert_eq!(i64s(!&y), [-4, -4]);
+    let truths = (&x.gt(0).unwrap() | y.lt(0)).unwrap();
+    assert_eq!((!truths).unwrap().to_vec::<bool>().unwrap(), [false, true]);
+}
+
+#[test]
+fn integers_are_not_divided_by_zero() {
+    let (x, zeros) = (Tensor::new([5i64, -5]).unwrap(), Tensor::new([1i64, 0]).unwrap());
+    for result in [x.floor_divide(&zeros), x.remainder(0), x.fmod(&zeros)] {
+        assert!(result.unwrap_err().to_string().contains("divided by zero"));
+    }
+    assert!(x.remainder_(&zeros).is_err());
+    assert_eq!(x.to_vec::<i64>().unwrap(), [5, -5]);
+    assert!(x.remainder(0.0).unwrap().isnan().unwrap().to_vec::<bool>().unwrap()[0]);
+}
+
+#[test]
+fn truths_add_and_multiply_but_do_not_subtract() {
+    let (a, b) = (Tensor::new([true, true, false]).unwrap(), Tensor::new([true, false, false]).unwrap());
+    assert_eq!((&a + &b).unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
+    assert_eq!((&a * &b).unwrap().to_vec::<bool>().unwrap(), [true, false, false]);
+    assert!((&a - &b).unwrap_err().to_string().contains("logical_xor"));
+    assert!(Tensor::new([1i64]).unwrap().add_scaled(1, 0.5).is_err());
+}
+
+#[test]
+fn powers_of_integers_are_integers() {
+    let x = Tensor::new([2i32, -3]).unwrap();
+    assert_eq!(x.pow(3).unwrap().to_vec::<i32>().unwrap(), [8, -27]);
+    assert_eq!(x.pow(&Tensor::new([-1i32, 2]).unwrap()).unwrap().to_vec::<i32>().unwrap(), [0, 9]);
+    assert!(x.pow(-1).is_err());
+    assert_eq!(x.pow(-1.0).unwrap().dtype(), DType::F32);
+}
+
+#[test]
+fn numbers_beside_half_precision_are_not_rounded_first() {
+    use cresset_tensor::f16;
+    let x = Tensor::new([f16::from_f32(-0.1)]).unwrap();
+    let sum = x.add(0.1).unwrap().to_vec::<f16>().unwrap()[0].to_f32();
+    assert!((sum - (0.1 - f16::from_f32(0.1).to_f32())).abs() < 1e-7 && sum != 0.0);
+}
+
+#[test]
 fn functions_of_one_operand() {
     let x = Tensor::new([-1.0f64, 0.0, 2.0]).unwrap();
     let f64s = |tensor: Tensor| tensor.to_vec::<f64>().unwrap();

@@ -4,9 +4,7 @@ use super::pair::{self, Pair, meet};
 use super::{scalar_argument, scaled};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
-use crate::{
-    Backward, Cause, DType, Error, Grads, Inputs, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads,
-};
+use crate::{Backward, Cause, DType, Error, Grads, Inputs, Kernel, Op, Result, Scalar, Spec, Tensor, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{elementwise, functions};
 
@@ -89,7 +87,7 @@ macro_rules! sums {
             fn cpu(&self, ($a, $b): Pair<'_>, out: &Tensor) -> Result<()> {
                 let f = functions::$function { alpha: self.alpha };
                 let (a, b) = $order;
-                cpu::map2(a, b, out.dtype(), out, |a, b, out| elementwise::binary(f, a, b, out))
+                pair::map2(a, b, out, |a, b, out| elementwise::binary(f, a, b, out))
             }
         }
     )*};
@@ -270,6 +268,11 @@ impl Tensor {
     /// The quotient of this and `other`, a tensor or a number. Integers give floats.
     pub fn div<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
         Div.call((self, other.into()))
+    }
+
+    /// The quotient of `other` and this.
+    pub fn rdiv<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
+        self.reciprocal()?.mul(other.into())
     }
 
     /// Adds `other` in place.

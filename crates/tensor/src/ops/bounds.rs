@@ -22,6 +22,28 @@ pairs! {
             let (a, b) = (ctx.saved(0), ctx.operand(1));
             grads!(ctx; shared(ctx)?.zero_where(&a.gt(b)?)?, shared(ctx)?.zero_where(&a.lt(b)?)?)
         };
+    /// The larger of each element and that of the other; the other one if either is NaN. Equals share their
+    /// gradient.
+    Fmax, fmax; "aten::fmax", "FmaxBackward0", saves Saves::Inputs, differentiable 1,
+        elements(functions::Fmax), |ctx| chosen(ctx, |a, b| a.gt(b));
+    /// The smaller of each element and that of the other; the other one if either is NaN. Equals share their
+    /// gradient.
+    Fmin, fmin; "aten::fmin", "FminBackward0", saves Saves::Inputs, differentiable 1,
+        elements(functions::Fmin), |ctx| chosen(ctx, |a, b| a.lt(b));
+}
+
+/// The gradient for the first operand where it wins or the second is NaN, for the second elsewhere.
+fn chosen(ctx: &Backward<'_>, wins: fn(&Tensor, Operand<'_>) -> Result<Tensor>) -> Result<Grads> {
+    let (a, b) = (ctx.saved(0), ctx.operand(1));
+    let first = match b {
+        Operand::Tensor(tensor) => wins(a, b)?.logical_or(&tensor.isnan()?)?,
+        Operand::Scalar(number) => wins(a, b)?.logical_or(number.as_f64().is_nan())?,
+    };
+    let (tie, half) = (a.eq(b)?, ctx.grad().div(2)?);
+    grads!(ctx;
+        tie.choose(&half, &first.choose(ctx.grad(), 0)?)?,
+        tie.choose(&half, &first.choose(0, ctx.grad())?)?,
+    )
 }
 
 /// The gradient, halved where both operands are the same.

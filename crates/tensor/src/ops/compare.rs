@@ -2,9 +2,11 @@
 
 use super::pair::{self, Pair, pairs};
 use crate::autograd::Saves;
+use crate::composite::composite;
 use crate::op::{InPlace, Operand, kernel_table};
-use crate::promote::result_type;
-use crate::{Backward, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
+use crate::promote::{float_type, result_type};
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
+use cresset_dispatch::observe::Argument;
 use cresset_kernels::elementwise::{self, Comparison};
 use cresset_kernels::functions;
 
@@ -101,4 +103,56 @@ pairs! {
 
 fn zeros(ctx: &Backward<'_>) -> Result<Grads> {
     grads!(ctx; ctx.grad().zeros_like()?, ctx.grad().zeros_like()?)
+}
+
+/// How far apart two elements may be that are called close: `absolute + relative * |other|`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Closeness {
+    /// The allowed difference as a share of the other element.
+    pub relative: f64,
+    /// The allowed difference that does not depend on the elements.
+    pub absolute: f64,
+    /// Whether NaN is close to NaN.
+    pub equal_nan: bool,
+}
+
+impl Default for Closeness {
+    fn default() -> Closeness {
+        Closeness { relative: 1e-5, absolute: 1e-8, equal_nan: false }
+    }
+}
+
+impl Tensor {
+    /// Whether each element is close to that of `other`, a tensor of the same element type.
+    pub fn isclose(&self, other: &Tensor, closeness: Closeness) -> Result<Tensor> {
+        const NAME: &str = "aten::isclose";
+        let Closeness { relative, absolute, equal_nan } = closeness;
+        let _span = composite(NAME, [self, other], |visit| {
+            visit(Argument::Float(relative));
+            visit(Argument::Float(absolute));
+            visit(Argument::Bool(equal_nan));
+        });
+        if self.dtype() != other.dtype() {
+            let text = format_args!("expects one dtype, not {} and {}", self.dtype(), other.dtype());
+            return Err(Error::new(Cause::DType, NAME, text));
+        }
+        if !(relative >= 0.0 && absolute >= 0.0) {
+            let text = format_args!("differences of {absolute} and a share of {relative} are below 0");
+            return Err(Error::new(Cause::Argument, NAME, text));
+        }
+        let mut close = self.eq(other)?;
+        if equal_nan && self.dtype().is_float() {
+            close = close.logical_or(&self.isnan()?.logical_and(&other.isnan()?)?)?;
+        }
+        if relative == 0.0 && absolute == 0.0 {
+            return Ok(close);
+        }
+        // Whole numbers are compared as floats; only truths cannot be subtracted as they are.
+        let floats = other.to_dtype(float_type(other.dtype()))?;
+        let elements =
+            if self.dtype() == DType::Bool { self.to_dtype(floats.dtype())? } else { self.clone() };
+        let allowed = floats.mul(relative)?.abs()?.add(absolute)?;
+        let actual = elements.sub(&floats)?.abs()?;
+        close.logical_or(&actual.isfinite()?.logical_and(&actual.le(&allowed)?)?)
+    }
 }

@@ -6,6 +6,7 @@
 
 mod activation;
 mod alias;
+mod analytic;
 mod arithmetic;
 mod attention;
 mod bounds;
@@ -59,6 +60,7 @@ mod windows;
 
 pub use activation::*;
 pub use alias::*;
+pub use analytic::*;
 pub use arithmetic::*;
 pub use attention::*;
 pub use bounds::*;

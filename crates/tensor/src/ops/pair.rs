@@ -4,7 +4,7 @@ use super::broadcast;
 use crate::op::{InPlace, Operand};
 use crate::promote::{float_type, result_type};
 use crate::{Cause, DType, Error, Op, Result, Spec, Tensor, cpu};
-use cresset_kernels::{View, elementwise, functions};
+use cresset_kernels::{View, ViewMut, elementwise, functions};
 
 /// A tensor, and a tensor or a number.
 pub(super) type Pair<'a> = (&'a Tensor, Operand<'a>);
@@ -23,17 +23,38 @@ pub(super) fn no_truths(op: &'static str, spec: Spec) -> Result<Spec> {
     Err(Error::new(Cause::DType, op, "not defined for bool; convert with to_dtype() first"))
 }
 
+/// Fills `out` from both operands. Half precision meets numbers in single precision, so that these are
+/// not rounded before they count.
+#[inline]
+pub(super) fn map2(
+    a: Operand<'_>,
+    b: Operand<'_>,
+    out: &Tensor,
+    run: impl FnOnce(View<'_>, View<'_>, ViewMut<'_>),
+) -> Result<()> {
+    if !is_half(out.dtype()) || !a.shape().is_empty() && !b.shape().is_empty() {
+        return cpu::map2(a, b, out.dtype(), out, run);
+    }
+    let wide = Tensor::uninit(out.shape(), DType::F32, out.device())?;
+    cpu::map2(a, b, DType::F32, &wide, run)?;
+    cpu::map(&wide, DType::F32, out, elementwise::copy)
+}
+
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
+}
+
 /// One row per kind of function: the element types it is for, and what it makes of them.
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident: $function:ident, $kernel:ident, $in_place:ident,
-        |$op:ident, $met:ident| $infer:expr, refuses $refuses:expr;)*) => {$(
+        |$op:ident, $inputs:ident, $met:ident| $infer:expr, refuses $refuses:expr;)*) => {$(
         $(#[doc = $doc])*
         pub(super) mod $kind {
             use super::*;
 
             #[inline]
-            pub(in crate::ops) fn infer($op: &'static str, inputs: Pair<'_>) -> Result<Spec> {
-                let $met = meet($op, inputs)?;
+            pub(in crate::ops) fn infer($op: &'static str, $inputs: Pair<'_>) -> Result<Spec> {
+                let $met = meet($op, $inputs)?;
                 $infer
             }
 
@@ -45,7 +66,7 @@ macro_rules! kinds {
                 out: &Tensor,
             ) -> Result<()> {
                 let mut refused = false;
-                cpu::map2(Operand::Tensor(a), b, out.dtype(), out, |a, b, out| {
+                map2(Operand::Tensor(a), b, out, |a, b, out| {
                     refused = $refuses(b);
                     if !refused {
                         elementwise::$kernel(f, a, b, out);
@@ -55,7 +76,7 @@ macro_rules! kinds {
             }
 
             /// Computes in place if the result is of the type that the target has; otherwise apart,
-            /// to be rounded once.
+            /// to be rounded once, as are numbers beside half precision.
             pub(in crate::ops) fn change<O: InPlace>(
                 op: &O,
                 f: impl functions::$function,
@@ -64,7 +85,8 @@ macro_rules! kinds {
             where
                 for<'a> O: Op<Inputs<'a> = Pair<'a>>,
             {
-                if infer(O::IN_PLACE, (a, b))?.dtype != a.dtype() {
+                let alone = b.shape().is_empty() && is_half(a.dtype());
+                if alone || infer(O::IN_PLACE, (a, b))?.dtype != a.dtype() {
                     return op.write_copy((a, b));
                 }
                 let mut refused = false;
@@ -82,18 +104,24 @@ macro_rules! kinds {
 
 kinds! {
     /// Functions of all element types, each within its own.
-    elements: Binary, binary, binary_in_place, |_op, met| Ok(met), refuses nothing;
+    elements: Binary, binary, binary_in_place, |_op, _inputs, met| Ok(met), refuses nothing;
+    /// Functions of all element types that do not mix them.
+    alike: Binary, binary, binary_in_place, |op, inputs, met| no_mixture(op, inputs, met), refuses nothing;
     /// Functions that divide: for all but bool.
-    quotients: DivideBinary, divide_binary, divide_binary_in_place, |op, met| no_truths(op, met),
-        refuses whole_zeros;
+    quotients: DivideBinary, divide_binary, divide_binary_in_place,
+        |op, _inputs, met| no_truths(op, met), refuses whole_zeros;
     /// Functions that only floats have: others are converted.
     floats: FloatBinary, float_binary, float_binary_in_place,
-        |_op, met| Ok(Spec { dtype: float_type(met.dtype), ..met }), refuses nothing;
+        |_op, _inputs, met| Ok(Spec { dtype: float_type(met.dtype), ..met }), refuses nothing;
+    /// Functions that only floats have, and nobody else may ask for.
+    only_floats: FloatBinary, float_binary, float_binary_in_place,
+        |op, _inputs, met| must_be_float(op, met), refuses nothing;
     /// Functions of the bits of integers and bool.
-    bits: BitsBinary, bits_binary, bits_binary_in_place, |op, met| no_floats(op, met), refuses nothing;
+    bits: BitsBinary, bits_binary, bits_binary_in_place,
+        |op, _inputs, met| no_floats(op, met), refuses nothing;
     /// Functions of truths: what is not 0 is true.
     truths: BitsBinary, bits_binary, bits_binary_in_place,
-        |_op, met| Ok(Spec { dtype: DType::Bool, ..met }), refuses nothing;
+        |_op, _inputs, met| Ok(Spec { dtype: DType::Bool, ..met }), refuses nothing;
 }
 
 #[inline(always)]
@@ -108,6 +136,24 @@ fn whole_zeros(divisor: View<'_>) -> bool {
 
 fn division_by_zero(op: &'static str) -> Error {
     Error::new(Cause::Argument, op, "an integer is divided by zero; floats would give infinity")
+}
+
+fn no_mixture(op: &'static str, (a, b): Pair<'_>, spec: Spec) -> Result<Spec> {
+    match b.tensor() {
+        Some(b) if b.dtype() != a.dtype() => {
+            let text = format_args!("expects one dtype, not {} and {}", a.dtype(), b.dtype());
+            Err(Error::new(Cause::DType, op, text))
+        }
+        _ => Ok(spec),
+    }
+}
+
+fn must_be_float(op: &'static str, spec: Spec) -> Result<Spec> {
+    if spec.dtype.is_float() {
+        return Ok(spec);
+    }
+    let text = format_args!("expects floats, not {}; convert with to_dtype() first", spec.dtype);
+    Err(Error::new(Cause::DType, op, text))
 }
 
 fn no_floats(op: &'static str, spec: Spec) -> Result<Spec> {

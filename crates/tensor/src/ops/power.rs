@@ -2,6 +2,7 @@
 
 use super::pair::{Pair, meet, no_truths};
 use crate::autograd::Saves;
+use crate::composite::composite;
 use crate::op::{InPlace, Operand, kernel_table};
 use crate::promote::common_type;
 use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads};
@@ -172,6 +173,54 @@ impl Tensor {
         match base.into() {
             Operand::Tensor(base) => base.pow(self),
             Operand::Scalar(base) => PowOf { base }.call([self]),
+        }
+    }
+
+    /// This to the power of `exponent`, in double precision whatever the operands are.
+    pub fn float_power<'a>(&'a self, exponent: impl Into<Operand<'a>>) -> Result<Tensor> {
+        let exponent = exponent.into();
+        let _span = composite("aten::float_power", (self, exponent), |_| {});
+        let base = self.to_dtype(DType::F64)?;
+        match exponent {
+            Operand::Tensor(exponent) => base.pow(&exponent.to_dtype(DType::F64)?),
+            Operand::Scalar(exponent) => base.pow(exponent.as_f64()),
+        }
+    }
+
+    /// As [`float_power`](Tensor::float_power), in place.
+    ///
+    /// # Errors
+    /// If this is not of double precision, as the result is.
+    pub fn float_power_<'a>(&'a self, exponent: impl Into<Operand<'a>>) -> Result<()> {
+        let exponent = exponent.into();
+        let _span = composite("aten::float_power_", (self, exponent), |_| {});
+        if self.dtype() != DType::F64 {
+            let text = format_args!("gives f64, which cannot be kept as {}", self.dtype());
+            return Err(Error::new(Cause::DType, "aten::float_power_", text));
+        }
+        match exponent {
+            Operand::Tensor(exponent) => self.pow_(&exponent.to_dtype(DType::F64)?),
+            Operand::Scalar(exponent) => self.pow_(exponent.as_f64()),
+        }
+    }
+
+    /// This times 2 to the power of `exponent`. Integers give floats.
+    pub fn ldexp(&self, exponent: &Tensor) -> Result<Tensor> {
+        let _span = composite("aten::ldexp", [self, exponent], |_| {});
+        self.mul(&self.powers_of_two(exponent)?)
+    }
+
+    /// As [`ldexp`](Tensor::ldexp), in place.
+    pub fn ldexp_(&self, exponent: &Tensor) -> Result<()> {
+        let _span = composite("aten::ldexp_", [self, exponent], |_| {});
+        self.mul_(&self.powers_of_two(exponent)?)
+    }
+
+    /// 2 to the power of `exponent`. Whole exponents give powers as wide as this tensor's floats.
+    fn powers_of_two(&self, exponent: &Tensor) -> Result<Tensor> {
+        match self.dtype() {
+            DType::F64 | DType::F16 | DType::BF16 => self.new_full([], 2.0, ())?.pow(exponent),
+            _ => exponent.rpow(2.0),
         }
     }
 }
