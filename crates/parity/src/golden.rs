@@ -184,7 +184,7 @@ fn parse_case(json: &Json) -> Result<Case, String> {
 }
 
 fn parse_error(json: &Json) -> Result<ErrorCase, String> {
-    let of_types = json["raised"][0] == "TypeError";
+    let of_types = json["raised"][0] == "TypeError" || json["raised"][0] == "AttributeError";
     Ok(ErrorCase { id: text(&json["id"])?, passed: parse_passed(json)?, of_types })
 }
 

@@ -12,6 +12,7 @@ mod indexing;
 mod modes;
 mod operators;
 mod outside_device;
+mod promotion;
 mod properties;
 mod rules;
 mod threads;

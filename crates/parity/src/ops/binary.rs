@@ -2,7 +2,7 @@
 
 use super::Entry;
 use crate::arguments::{Arguments, Either, KEYWORD, Term};
-use cresset_tensor::ops::Rounding;
+use cresset_tensor::ops::{Closeness, Rounding};
 use cresset_tensor::{Cause, DType, Error, Result, Scalar, Tensor};
 
 /// The first operand; a number becomes a tensor without dimensions that does not outrank the second.
@@ -100,6 +100,7 @@ pub(super) const OPS: &[Entry] = &[
         let (b, c): (Tensor, Tensor) = (a.get(1, "tensor1")?, a.get(2, "tensor2")?);
         x.addcmul_(&b, &c, a.or(KEYWORD, "value", Scalar::Int(1))?)
     }),
+    tensors!("atan2", atan2, atan2_),
     operand!("bitwise_and", bitwise_and, bitwise_and_),
     operand!("bitwise_or", bitwise_or, bitwise_or_),
     operand!("bitwise_xor", bitwise_xor, bitwise_xor_),
@@ -107,20 +108,37 @@ pub(super) const OPS: &[Entry] = &[
         .in_place(|x, a| clamp_(x, a.get(1, "min")?, a.get(2, "max")?)),
     operand!("clamp_max", clamp_max, clamp_max_),
     operand!("clamp_min", clamp_min, clamp_min_),
+    operand!("copysign", copysign, copysign_),
     either!("div.no_rounding_mode", div, div_),
     Entry::one("div", |a| left(a)?.div_rounded(&a.get::<Term>(1, "other")?, rounding(a)?))
         .in_place(|x, a| x.div_rounded_(&a.get::<Term>(1, "other")?, rounding(a)?)),
     operand!("eq", eq, eq_),
+    operand!("float_power", float_power, float_power_),
     either!("floor_divide", floor_divide, floor_divide_),
+    tensors!("fmax", fmax),
+    tensors!("fmin", fmin),
     operand!("fmod", fmod, fmod_),
     operand!("ge", ge, ge_),
     operand!("gt", gt, gt_),
+    tensors!("heaviside", heaviside, heaviside_),
+    tensors!("hypot", hypot, hypot_),
+    Entry::one("isclose", |a| {
+        let (x, other): (Tensor, Tensor) = (a.get(0, "input")?, a.get(1, "other")?);
+        let closeness = Closeness {
+            relative: a.or(2, "rtol", 1e-5)?,
+            absolute: a.or(3, "atol", 1e-8)?,
+            equal_nan: a.or(4, "equal_nan", false)?,
+        };
+        x.isclose(&other, closeness)
+    }),
+    tensors!("ldexp", ldexp, ldexp_),
     operand!("le", le, le_),
     Entry::one("lerp", |a| {
         let (x, end): (Tensor, Tensor) = (a.get(0, "input")?, a.get(1, "end")?);
         x.lerp(&end, &a.get::<Term>(2, "weight")?)
     })
     .in_place(|x, a| x.lerp_(&a.get(1, "end")?, &a.get::<Term>(2, "weight")?)),
+    tensors!("logaddexp", logaddexp),
     tensors!("logical_and", logical_and, logical_and_),
     tensors!("logical_or", logical_or, logical_or_),
     tensors!("logical_xor", logical_xor, logical_xor_),
@@ -141,6 +159,7 @@ pub(super) const OPS: &[Entry] = &[
     operand!("remainder", remainder, remainder_),
     operand!("__rpow__", rpow),
     operand!("__radd__", add),
+    operand!("__rdiv__", rdiv),
     operand!("__rmul__", mul),
     operand!("__rsub__", rsub),
     Entry::one("rsub", |a| {
@@ -155,4 +174,5 @@ pub(super) const OPS: &[Entry] = &[
             (a.get(0, "input")?, a.get(1, "condition")?, a.get(2, "other")?);
         condition.choose(&x, &other)
     }),
+    operand!("xlogy", xlogy, xlogy_),
 ];
