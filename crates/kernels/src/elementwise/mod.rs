@@ -6,6 +6,7 @@
 mod copy;
 mod map;
 mod single;
+mod spread;
 #[cfg(test)]
 mod tests;
 
