@@ -4,12 +4,14 @@
 //! is written if a number is out of range. Changes happen in the order of the numbers: results are the
 //! same every time.
 
+mod bag;
 mod pick;
 mod places;
 mod put;
 mod search;
 mod table;
 
+pub use bag::{Bagging, Bags, bag, bag_backward, bag_weights_backward};
 pub use pick::pick;
 pub use places::{Places, block};
 pub use put::{Combine, put};

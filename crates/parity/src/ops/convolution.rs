@@ -3,8 +3,8 @@
 use super::Entry;
 use crate::arguments::{Arguments, Either, Zero};
 use cresset_tensor::ops::{
-    Averaging, Border, Convolving, Interpolation, Margin, Method, PerDim, Pooling, Resize, Sampling,
-    Unfolding,
+    Averaging, Bagging, Border, Convolving, EmbeddingBagging, Interpolation, Margin, Method, PerDim, Pooling,
+    Resize, Sampling, Unfolding,
 };
 use cresset_tensor::{Cause, Error, Result, Tensor};
 
@@ -63,6 +63,26 @@ pub(super) const OPS: &[Entry] = &[
         a.or(6, "antialias", Zero)?;
         input(a)?.interpolate(&resize(a, method)?, method, a.get(4, "align_corners")?)
     }),
+    Entry::one("nn.functional.embedding_bag", |a| {
+        // Recorded with the table first, as the method here has it.
+        let (table, indices): (Tensor, Tensor) = (a.get(0, "weight")?, a.get(1, "input")?);
+        let offsets: Option<Tensor> = a.get(2, "offsets")?;
+        if let Some(norm) = a.get::<Option<f64>>(3, "max_norm")? {
+            table.embedding_renorm_(&indices, norm, a.or(4, "norm_type", 2.0)?)?;
+        }
+        a.or(7, "sparse", Zero)?;
+        let bagging = bagging(a, &table)?;
+        let weights: Option<Tensor> = a.get(8, "per_sample_weights")?;
+        let offsets = match offsets {
+            Some(offsets) if a.or(9, "include_last_offset", false)? => {
+                let bags = offsets.numel().checked_sub(1);
+                let missing = || Error::new(Cause::Argument, "", "there is no last offset");
+                Some(offsets.narrow(0, 0, bags.ok_or_else(missing)?)?)
+            }
+            other => other,
+        };
+        table.embedding_bag(&indices, offsets.as_ref(), weights.as_ref(), bagging)
+    }),
     Entry::one("nn.functional.grid_sample", |a| {
         input(a)?.grid_sample(&a.get::<Tensor>(1, "grid")?, sampling(a)?)
     }),
@@ -75,6 +95,24 @@ fn resize(a: &Arguments<'_>, method: Interpolation) -> Result<Resize> {
         (None, Some(factors)) => Ok(Resize::By { factors, recompute }),
         _ => Err(Error::new(Cause::Argument, "", "expects a size or a factor")),
     }
+}
+
+fn bagging(a: &Arguments<'_>, table: &Tensor) -> Result<EmbeddingBagging> {
+    let mode = match &a.or(6, "mode", "mean".to_owned())?[..] {
+        "sum" => Bagging::Sum,
+        "mean" => Bagging::Mean,
+        "max" => Bagging::Max,
+        other => return Err(Error::new(Cause::Argument, "", format_args!("{other:?} is unknown"))),
+    };
+    let rows = table.shape().first().copied().unwrap_or(0) as i64;
+    let row = |padding: i64| {
+        let row = usize::try_from(if padding < 0 { padding.saturating_add(rows) } else { padding });
+        row.ok()
+            .filter(|&row| row < rows as usize)
+            .ok_or_else(|| Error::new(Cause::Index, "", format_args!("there is no row {padding} of {rows}")))
+    };
+    let padding = a.get::<Option<i64>>(10, "padding_idx")?.map(row).transpose()?;
+    Ok(EmbeddingBagging { mode, padding, scale_by_frequency: a.or(5, "scale_grad_by_freq", false)? })
 }
 
 fn sampling(a: &Arguments<'_>) -> Result<Sampling> {
