@@ -2,7 +2,8 @@
 
 use cresset_tensor::autograd::{GradCheck, gradcheck, gradgradcheck};
 use cresset_tensor::ops::{
-    Approximate, Border, Interpolation, LocalResponseNorm, Method, Norm, Reduction, Resize, Sampling,
+    Approximate, Border, GaussianLoss, Interpolation, LocalResponseNorm, Method, MultiMargin, Norm,
+    PoissonLoss, Reduction, Resize, Sampling, TripletMargin,
 };
 use cresset_tensor::{Result, Tensor};
 
@@ -142,6 +143,36 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     }),
     ("kl_div", &[&[2, 3], &[2, 3]], |x| x[0].kl_div(&x[1], false, Reduction::Mean)),
     ("kl_div of logarithms", &[&[2, 3], &[2, 3]], |x| x[0].kl_div_per_sample(&x[1], true)),
+    ("soft_margin_loss", &[&[2, 3]], |x| {
+        x[0].soft_margin_loss(&Tensor::new([1.0f64, -1.0, 1.0])?, Reduction::Mean)
+    }),
+    ("hinge_embedding_loss", &[&[4]], |x| {
+        x[0].hinge_embedding_loss(&Tensor::new([1i64, -1, 1, -1])?, 9.0, Reduction::Mean)
+    }),
+    ("margin_ranking_loss", &[&[3], &[3]], |x| {
+        x[0].margin_ranking_loss(&x[1], &Tensor::new([1.0f64, -1.0, 1.0])?, 9.0, Reduction::Sum)
+    }),
+    ("cosine_embedding_loss", &[&[2, 3], &[2, 3]], |x| {
+        x[0].cosine_embedding_loss(&x[1], &Tensor::new([1i64, -1])?, -1.5, Reduction::None)
+    }),
+    ("triplet_margin_loss", &[&[2, 3], &[2, 3], &[2, 3]], |x| {
+        let how = TripletMargin { margin: 9.0, swap: true, ..TripletMargin::default() };
+        x[0].triplet_margin_loss(&x[1].add(3.0)?, &x[2].sub(1.0)?, how)
+    }),
+    ("multi_margin_loss", &[&[2, 3]], |x| {
+        let how = MultiMargin { squared: true, margin: 9.0, ..MultiMargin::default() };
+        x[0].multi_margin_loss(&Tensor::new([2i64, 0])?, how)
+    }),
+    ("multilabel_soft_margin_loss", &[&[2, 3], &[2, 3]], |x| {
+        x[0].multilabel_soft_margin_loss(&x[1], None, Reduction::Mean)
+    }),
+    ("poisson_nll_loss", &[&[3], &[3]], |x| {
+        let how = PoissonLoss { full: true, ..PoissonLoss::default() };
+        x[0].poisson_nll_loss(&x[1].add(2.0)?, how)
+    }),
+    ("gaussian_nll_loss", &[&[2, 3], &[3], &[2, 1]], |x| {
+        x[0].gaussian_nll_loss(&x[1], &x[2].mul(&x[2])?, GaussianLoss::default())
+    }),
     ("pixel_shuffle", &[&[4, 2, 1]], |x| x[0].pixel_shuffle(2)),
     ("pixel_unshuffle", &[&[1, 4, 2]], |x| x[0].pixel_unshuffle(2)),
     ("channel_shuffle", &[&[1, 4, 2]], |x| x[0].channel_shuffle(2)),

@@ -2,10 +2,12 @@
 
 mod classes;
 mod distance;
+mod multilabel;
 mod probability;
 
 pub use classes::{nll_loss, nll_loss_backward};
 pub use distance::{Distance, Huber, Loss, LossBackward, SmoothL1, Square};
+pub use multilabel::{multilabel_margin, multilabel_margin_backward};
 pub use probability::{BinaryCrossEntropy, BinaryCrossEntropyBackward};
 
 /// What becomes of the losses of a batch.

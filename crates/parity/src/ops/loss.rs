@@ -2,8 +2,10 @@
 
 use super::Entry;
 use crate::arguments::Arguments;
-use cresset_tensor::ops::{ClassLoss, Reduction, reduction_named};
-use cresset_tensor::{Result, Tensor};
+use cresset_tensor::ops::{
+    ClassLoss, GaussianLoss, MultiMargin, PoissonLoss, Reduction, TripletMargin, reduction_named,
+};
+use cresset_tensor::{Cause, Error, Result, Tensor};
 
 pub(super) const OPS: &[Entry] = &[
     Entry::one("nn.functional.nll_loss", |a| {
@@ -51,7 +53,77 @@ pub(super) const OPS: &[Entry] = &[
         }
         x.kl_div(&target, log_target, reduction(a, 4)?)
     }),
+    Entry::one("nn.functional.soft_margin_loss", |a| {
+        let [x, target] = pair(a)?;
+        x.soft_margin_loss(&target, reduction(a, 4)?)
+    }),
+    Entry::one("nn.functional.hinge_embedding_loss", |a| {
+        let [x, target] = pair(a)?;
+        x.hinge_embedding_loss(&target, a.or(2, "margin", 1.0)?, reduction(a, 5)?)
+    }),
+    Entry::one("nn.functional.margin_ranking_loss", |a| {
+        let [x, other, target] = three(a, ["input1", "input2", "target"])?;
+        x.margin_ranking_loss(&other, &target, a.or(3, "margin", 0.0)?, reduction(a, 6)?)
+    }),
+    Entry::one("nn.functional.cosine_embedding_loss", |a| {
+        let [x, other, target] = three(a, ["input1", "input2", "target"])?;
+        x.cosine_embedding_loss(&other, &target, a.or(3, "margin", 0.0)?, reduction(a, 6)?)
+    }),
+    Entry::one("nn.functional.triplet_margin_loss", |a| {
+        let [anchor, positive, negative] = three(a, ["anchor", "positive", "negative"])?;
+        let how = TripletMargin {
+            margin: a.or(3, "margin", 1.0)?,
+            p: a.or(4, "p", 2.0)?,
+            epsilon: a.or(5, "eps", 1e-6)?,
+            swap: a.or(6, "swap", false)?,
+            reduction: reduction(a, 9)?,
+        };
+        anchor.triplet_margin_loss(&positive, &negative, how)
+    }),
+    Entry::one("nn.functional.multi_margin_loss", |a| {
+        let [x, target] = pair(a)?;
+        let weight: Option<Tensor> = a.get(4, "weight")?;
+        let squared = match a.or(2, "p", 1)? {
+            1i64 => false,
+            2 => true,
+            p => return Err(Error::new(Cause::Argument, "", format_args!("p is {p}, neither 1 nor 2"))),
+        };
+        let (margin, reduction) = (a.or(3, "margin", 1.0)?, reduction(a, 7)?);
+        x.multi_margin_loss(&target, MultiMargin { squared, margin, weight: weight.as_ref(), reduction })
+    }),
+    Entry::one("nn.functional.multilabel_margin_loss", |a| {
+        let [x, target] = pair(a)?;
+        x.multilabel_margin_loss(&target, reduction(a, 4)?)
+    }),
+    Entry::one("nn.functional.multilabel_soft_margin_loss", |a| {
+        let [x, target] = pair(a)?;
+        let weight: Option<Tensor> = a.get(2, "weight")?;
+        x.multilabel_soft_margin_loss(&target, weight.as_ref(), reduction(a, 5)?)
+    }),
+    Entry::one("nn.functional.poisson_nll_loss", |a| {
+        let [x, target] = pair(a)?;
+        let how = PoissonLoss {
+            log_input: a.or(2, "log_input", true)?,
+            full: a.or(3, "full", false)?,
+            epsilon: a.or(5, "eps", 1e-8)?,
+            reduction: reduction(a, 7)?,
+        };
+        x.poisson_nll_loss(&target, how)
+    }),
+    Entry::one("nn.functional.gaussian_nll_loss", |a| {
+        let [x, target, variance] = three(a, ["input", "target", "var"])?;
+        let how = GaussianLoss {
+            full: a.or(3, "full", false)?,
+            epsilon: a.or(4, "eps", 1e-6)?,
+            reduction: reduction(a, 5)?,
+        };
+        x.gaussian_nll_loss(&target, &variance, how)
+    }),
 ];
+
+fn three(a: &Arguments<'_>, [first, second, third]: [&'static str; 3]) -> Result<[Tensor; 3]> {
+    Ok([a.get(0, first)?, a.get(1, second)?, a.get(2, third)?])
+}
 
 fn pair(a: &Arguments<'_>) -> Result<[Tensor; 2]> {
     Ok([a.get(0, "input")?, a.get(1, "target")?])

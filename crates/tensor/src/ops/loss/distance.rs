@@ -163,8 +163,8 @@ fn bend(distance: impl Distance, grad: &Tensor, x: &Tensor, target: &Tensor) -> 
     if within.is_infinite() {
         return grad.mul(by);
     }
-    let bent = x.sub(target)?.abs()?.rsub(within)?.gt(0.0)?;
-    grad.mul(by)?.where_(&bent, &grad.zeros_like()?)
+    let bent = x.sub(target)?.abs()?.lt(within)?;
+    bent.choose(&grad.mul(by)?, 0)
 }
 
 impl<D: NamedDistance> Kernel for DistanceLossBackward<D> {

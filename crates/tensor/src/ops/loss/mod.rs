@@ -1,11 +1,15 @@
-//! Losses, by what they compare: classes, distances, probabilities, margins.
+//! Losses, by what they compare: classes, distances, probabilities, distributions, margins.
 
 mod classes;
 mod distance;
+mod likelihood;
+mod margin;
 mod probability;
 
 pub use classes::*;
 pub use distance::*;
+pub use likelihood::*;
+pub use margin::*;
 pub use probability::*;
 
 pub use cresset_kernels::loss::Reduction;

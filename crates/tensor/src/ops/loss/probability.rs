@@ -284,8 +284,7 @@ impl Tensor {
         let losses = if log_target {
             target.exp()?.mul(&target.sub(self)?)?
         } else {
-            let entropy = target.mul(&target.log()?)?.zero_where(&target.eq(0.0)?)?;
-            entropy.sub(&target.mul(self)?)?
+            target.xlogy(target)?.sub(&target.mul(self)?)?
         };
         losses.reduced(reduction)
     }

@@ -1,0 +1,99 @@
+//! Negative log-likelihoods of distributions that are no choice between classes.
+
+use super::{Reduction, reduction_number};
+use crate::{Cause, Error, Result, Tensor, composite, no_grad};
+use cresset_dispatch::observe::Argument;
+use std::f64::consts::PI;
+
+/// The options of [`Tensor::poisson_nll_loss`].
+#[derive(Clone, Copy, Debug)]
+pub struct PoissonLoss {
+    /// Whether predictions are logarithms of rates.
+    pub log_input: bool,
+    /// Whether what depends on targets alone counts too, by Stirling's formula.
+    pub full: bool,
+    /// What is added to rates before their logarithm is taken.
+    pub epsilon: f64,
+    /// What becomes of the losses of single elements.
+    pub reduction: Reduction,
+}
+
+impl Default for PoissonLoss {
+    /// The mean over logarithms of rates.
+    fn default() -> Self {
+        PoissonLoss { log_input: true, full: false, epsilon: 1e-8, reduction: Reduction::Mean }
+    }
+}
+
+/// The options of [`Tensor::gaussian_nll_loss`].
+#[derive(Clone, Copy, Debug)]
+pub struct GaussianLoss {
+    /// Whether the constant counts too.
+    pub full: bool,
+    /// What variances are at least.
+    pub epsilon: f64,
+    /// What becomes of the losses of single elements.
+    pub reduction: Reduction,
+}
+
+impl Default for GaussianLoss {
+    /// The mean, without the constant.
+    fn default() -> Self {
+        GaussianLoss { full: false, epsilon: 1e-6, reduction: Reduction::Mean }
+    }
+}
+
+impl Tensor {
+    /// How unlikely these rates, or their logarithms, make the `target` counts.
+    pub fn poisson_nll_loss(&self, target: &Tensor, how: PoissonLoss) -> Result<Tensor> {
+        let _span = composite("aten::poisson_nll_loss", [self, target], |visit| {
+            visit(Argument::Bool(how.log_input));
+            visit(Argument::Bool(how.full));
+            visit(Argument::Float(how.epsilon));
+            visit(Argument::Int(reduction_number(how.reduction)));
+        });
+        let mut losses = if how.log_input {
+            self.exp()?.sub(&target.mul(self)?)?
+        } else {
+            self.sub(&target.mul(&self.add(how.epsilon)?.log()?)?)?
+        };
+        if how.full {
+            let stirling = target.mul(&target.log()?)?.sub(target)?;
+            let stirling = stirling.add(&target.mul(2.0 * PI)?.log()?.mul(0.5)?)?;
+            losses = losses.add(&stirling.masked_fill(&target.le(1)?, 0)?)?;
+        }
+        losses.reduced(how.reduction)
+    }
+
+    /// How unlikely normal distributions of these means make the `target`. There is a variance for each,
+    /// or one for all that differ in the last dimension only.
+    pub fn gaussian_nll_loss(&self, target: &Tensor, variance: &Tensor, how: GaussianLoss) -> Result<Tensor> {
+        const NAME: &str = "gaussian_nll_loss";
+        let before = self.shape().split_last().map_or(&[][..], |(_, before)| before);
+        let variance = if variance.shape() == self.shape() || variance.shape() == [before, &[1]].concat() {
+            variance.clone()
+        } else if variance.shape() == before {
+            variance.unsqueeze(-1)?
+        } else {
+            let text = format_args!(
+                "expects a variance per element of {:?} or per row, not shape {:?}",
+                self.shape(),
+                variance.shape()
+            );
+            return Err(Error::new(Cause::Shape, NAME, text));
+        };
+        if variance.lt(0)?.any()?.item()?.as_f64() != 0.0 {
+            return Err(Error::new(Cause::Argument, NAME, "expects no variance below 0"));
+        }
+        // Kept from zero, but with the gradient of what it was.
+        let variance = variance.copy()?;
+        {
+            let _unrecorded = no_grad();
+            variance.clamp_min_(how.epsilon)?;
+        }
+        let difference = self.sub(target)?;
+        let losses = variance.log()?.add(&difference.mul(&difference)?.div(&variance)?)?.mul(0.5)?;
+        let losses = if how.full { losses.add(0.5 * (2.0 * PI).ln())? } else { losses };
+        losses.reduced(how.reduction)
+    }
+}
