@@ -1,6 +1,7 @@
 //! Element types, and the one macro that turns a [`DType`] into a Rust type.
 
-use crate::{Scalar, special};
+use crate::Scalar;
+use crate::special::single;
 use half::{bf16, f16};
 use std::fmt;
 
@@ -272,18 +273,18 @@ macro_rules! floats {
 integers!(u8 => U8, i8 => I8, i16 => I16, i32 => I32, i64 => I64);
 floats! {
     f32 => F32, 0.0, 1.0, |x: f32| x as f64, |x: f64| x as f32,
-        special::exp, special::tanh, f32::round_ties_even, special::erf_single;
-    f64 => F64, 0.0, 1.0, |x: f64| x, |x: f64| x, f64::exp, f64::tanh, f64::round_ties_even, special::erf;
+        single::exp, single::tanh, f32::round_ties_even, single::erf;
+    f64 => F64, 0.0, 1.0, |x: f64| x, |x: f64| x, f64::exp, f64::tanh, f64::round_ties_even, libm::erf;
     f16 => F16, f16::ZERO, f16::ONE, f16::to_f64, f16::from_f64,
-        |x: f16| single(x, special::exp), |x: f16| single(x, special::tanh),
-        |x: f16| single(x, f32::round_ties_even), |x: f16| single(x, special::erf_single);
+        |x: f16| half(x, single::exp), |x: f16| half(x, single::tanh),
+        |x: f16| half(x, f32::round_ties_even), |x: f16| half(x, single::erf);
     bf16 => BF16, bf16::ZERO, bf16::ONE, bf16::to_f64, bf16::from_f64,
-        |x: bf16| single(x, special::exp), |x: bf16| single(x, special::tanh),
-        |x: bf16| single(x, f32::round_ties_even), |x: bf16| single(x, special::erf_single);
+        |x: bf16| half(x, single::exp), |x: bf16| half(x, single::tanh),
+        |x: bf16| half(x, f32::round_ties_even), |x: bf16| half(x, single::erf);
 }
 
 /// Half precision is computed in single precision.
-fn single<T: Float>(x: T, f: impl Fn(f32) -> f32) -> T {
+fn half<T: Float>(x: T, f: impl Fn(f32) -> f32) -> T {
     T::narrow(f(x.wide() as f32).into())
 }
 

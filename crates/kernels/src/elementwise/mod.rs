@@ -4,6 +4,7 @@
 //! conditions, the same element type.
 
 mod copy;
+mod decimals;
 mod map;
 mod single;
 mod spread;
@@ -11,6 +12,7 @@ mod spread;
 mod tests;
 
 pub use copy::{copy, fill};
+pub use decimals::round_decimals;
 
 pub(crate) use copy::{contiguous, pack, to_vec, write};
 pub(crate) use single::Single;

@@ -1,7 +1,7 @@
 //! Functions of one number.
 
-use super::{NumberUnary, Unary, functions, number};
-use crate::{Float, Number};
+use super::{NumberUnary, Unary, functions, is_nan, number};
+use crate::{Float, Number, special};
 use std::f64::consts::PI;
 
 functions! { Unary of Float:
@@ -57,6 +57,19 @@ functions! { Unary of Float:
     Rad2deg(x) => x * T::narrow(180.0 / PI);
     /// The error function
     Erf(x) => Float::erf(x);
+    /// `1 - erf(x)`, exact where that is near zero
+    Erfc(x) => double(x, libm::erfc);
+    /// The number with this error function
+    Erfinv(x) => double(x, special::erfinv);
+    /// The logarithm of the size of the gamma function
+    Lgamma(x) => double(x, libm::lgamma);
+    /// The slope of the logarithm of the gamma function
+    Digamma(x) => double(x, special::digamma);
+    /// `sin(pi x) / (pi x)`, and 1 at zero
+    Sinc(x) => {
+        let angle = x * T::narrow(PI);
+        if x == T::ZERO { T::ONE } else { angle.sin() / angle }
+    };
     /// The next integer below
     Floor(x) => x.floor();
     /// The next integer above
@@ -88,6 +101,69 @@ functions! { NumberUnary of Number:
     BitwiseNot(x) => T::ZERO.minus(x).minus(T::ONE);
     /// `x`, or `0` where negative
     Relu(x) => if x < T::ZERO { T::ZERO } else { x };
+}
+
+/// A derivative of [`Digamma`]
+#[derive(Clone, Copy, Debug)]
+pub struct Polygamma {
+    /// How many times it is differentiated.
+    pub n: u32,
+}
+
+impl Unary for Polygamma {
+    fn apply<T: Float>(self, x: T) -> T {
+        double(x, |x| special::polygamma(self.n, x))
+    }
+}
+
+/// The logarithm of the odds `x / (1 - x)`
+#[derive(Clone, Copy, Debug)]
+pub struct Logit {
+    /// `x` counts as this if it is less.
+    pub low: f64,
+    /// `x` counts as this if it is more.
+    pub high: f64,
+}
+
+impl Unary for Logit {
+    #[inline(always)]
+    fn apply<T: Float>(self, x: T) -> T {
+        let (low, high) = (T::narrow(self.low), T::narrow(self.high));
+        let x = if x < low {
+            low
+        } else if x > high {
+            high
+        } else {
+            x
+        };
+        (x / (T::ONE - x)).ln()
+    }
+}
+
+/// `x`, or another number where it is none or infinite
+#[derive(Clone, Copy, Debug)]
+pub struct NanToNum {
+    /// In the place of NaN.
+    pub nan: f64,
+    /// In the place of infinity.
+    pub posinf: f64,
+    /// In the place of negative infinity.
+    pub neginf: f64,
+}
+
+impl Unary for NanToNum {
+    #[inline(always)]
+    fn apply<T: Float>(self, x: T) -> T {
+        if is_nan(x) {
+            T::narrow(self.nan)
+        } else if x == T::infinity() {
+            T::narrow(self.posinf)
+        } else if x == T::neg_infinity() {
+            T::narrow(self.neginf)
+        } else {
+            x
+        }
+    }
 }
 
 #[cfg(test)]
