@@ -1,6 +1,7 @@
 //! Functions of one tensor.
 
 use super::Entry;
+use crate::arguments::KEYWORD;
 use cresset_tensor::Tensor;
 
 /// Functions that take nothing but a tensor, with their in-place forms; then entries in full.
@@ -27,7 +28,10 @@ pub(super) const OPS: &[Entry] = functions![
     cos cos_,
     cosh cosh_,
     deg2rad deg2rad_,
+    digamma digamma_,
     erf erf_,
+    erfc erfc_,
+    erfinv erfinv_,
     exp exp_,
     exp2 exp2_,
     expm1 expm1_,
@@ -38,6 +42,7 @@ pub(super) const OPS: &[Entry] = functions![
     isnan,
     isneginf,
     isposinf,
+    lgamma lgamma_,
     log log_,
     log10 log10_,
     log1p log1p_,
@@ -47,13 +52,13 @@ pub(super) const OPS: &[Entry] = functions![
     positive,
     rad2deg rad2deg_,
     reciprocal reciprocal_,
-    round round_,
     rsqrt rsqrt_,
     sgn sgn_,
     sigmoid sigmoid_,
     sign sign_,
     signbit,
     sin sin_,
+    sinc sinc_,
     sinh sinh_,
     sqrt sqrt_,
     square,
@@ -61,4 +66,21 @@ pub(super) const OPS: &[Entry] = functions![
     tanh tanh_,
     trunc trunc_,
     ;
+    Entry::one("logit", |a| a.get::<Tensor>(0, "input")?.logit(a.get(1, "eps")?))
+        .in_place(|x, a| x.logit_(a.get(1, "eps")?)),
+    Entry::one("nan_to_num", |a| {
+        a.get::<Tensor>(0, "input")?.nan_to_num(a.get(1, "nan")?, a.get(2, "posinf")?, a.get(3, "neginf")?)
+    })
+    .in_place(|x, a| x.nan_to_num_(a.get(1, "nan")?, a.get(2, "posinf")?, a.get(3, "neginf")?)),
+    Entry::one("round", |a| {
+        let x: Tensor = a.get(0, "input")?;
+        match a.get(KEYWORD, "decimals")? {
+            Some(decimals) => x.round_decimals(decimals),
+            None => x.round(),
+        }
+    })
+    .in_place(|x, a| match a.get(KEYWORD, "decimals")? {
+        Some(decimals) => x.round_decimals_(decimals),
+        None => x.round_(),
+    }),
 ];

@@ -60,14 +60,6 @@ functions! {
     Deg2rad, deg2rad, deg2rad_: float, saves Nothing, |grad, _x| grad.mul(PI / 180.0);
     /// Radians as degrees.
     Rad2deg, rad2deg, rad2deg_: float, saves Nothing, |grad, _x| grad.mul(180.0 / PI);
-
-    /// The error function of each element.
-    Erf, erf, erf_: float, saves Inputs, |grad, x| bell(x, 2.0 / PI.sqrt())?.mul(grad);
-}
-
-/// `factor * e^(-x^2)`
-fn bell(x: &Tensor, factor: f64) -> Result<Tensor> {
-    x.pow(2)?.neg()?.exp()?.mul(factor)
 }
 
 impl Tensor {

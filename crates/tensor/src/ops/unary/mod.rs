@@ -2,13 +2,19 @@
 
 mod analysis;
 pub(super) mod kind;
+mod logit;
+mod nan;
 mod rounding;
 mod sign;
+mod special;
 mod tests_of_value;
 
 pub use analysis::*;
+pub use logit::*;
+pub use nan::*;
 pub use rounding::*;
 pub use sign::*;
+pub use special::*;
 pub use tests_of_value::*;
 
 use crate::autograd::Saves;
