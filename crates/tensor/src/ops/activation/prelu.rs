@@ -26,7 +26,7 @@ impl Op for PreluKernel {
         let above = x.gt(0.0)?;
         grads!(ctx;
             grad.where_(&above, &grad.mul(weight)?)?,
-            grad.zeros_like()?.where_(&above, &grad.mul(x)?)?,
+            grad.mul(x)?.zero_where(&above)?,
         )
     }
 }

@@ -47,7 +47,7 @@ derivatives! {
         },
         |upstream, grad, x| {
             let bent = EluBackward { alpha, scale, input_scale }.call([&upstream.mul(grad)?.mul(input_scale)?, x])?;
-            bent.where_(&x.neg()?.gt(0.0)?, &bent.zeros_like()?)
+            bent.zero_where(&x.ge(0.0)?)
         };
 }
 

@@ -44,7 +44,7 @@ derivatives! {
         |upstream, grad, x| {
             let scaled = x.mul(beta)?;
             let bent = upstream.mul(grad)?.sigmoid_backward(&scaled.sigmoid()?)?.mul(beta)?;
-            bent.zeros_like()?.where_(&scaled.gt(threshold)?, &bent)
+            bent.zero_where(&scaled.gt(threshold)?)
         };
     /// `grad / (1 + e^x)`
     LogSigmoidBackward = "aten::log_sigmoid_backward",

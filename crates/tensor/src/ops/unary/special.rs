@@ -24,7 +24,7 @@ functions! {
     Sinc, sinc, sinc_: float, saves Inputs, |grad, x| {
         let (angle, square) = (x.mul(PI)?, x.mul(x)?.mul(PI)?);
         let slope = angle.mul(&angle.cos()?)?.sub(&angle.sin()?)?.div(&square)?;
-        grad.mul(&slope)?.zero_where_equal(&square, 0.0)
+        grad.mul(&slope)?.zero_where(&square.eq(0.0)?)
     };
 }
 
