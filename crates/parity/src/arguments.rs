@@ -87,6 +87,18 @@ impl<'a> Arguments<'a> {
         Some((self.tensors.get(number)?.clone(), inputs.map(|(_, tensor)| tensor.clone()).collect()))
     }
 
+    /// The tensors that are to receive several results, and all inputs.
+    pub(crate) fn outs(&self) -> Option<(Vec<Tensor>, Vec<Tensor>)> {
+        let (Value::List(list) | Value::Tuple(list)) = self.value(KEYWORD, "out")? else { return None };
+        let of_results = |number: &usize| {
+            list.iter().any(|value| matches!(value, Value::Tensor(described) if described.number == *number))
+        };
+        let inputs = self.tensors.iter().filter(|(number, _)| !of_results(number));
+        let inputs = inputs.map(|(_, tensor)| tensor.clone()).collect();
+        let outs = list.iter().map(|value| Tensor::from_value(value, self.tensors));
+        Some((outs.collect::<Option<_>>()?, inputs))
+    }
+
     /// Whether the argument is a list.
     pub fn is_list(&self, position: usize, name: &'static str) -> bool {
         matches!(self.value(position, name), Some(Value::List(_) | Value::Tuple(_)))
@@ -276,7 +288,23 @@ pub(crate) fn prepare(golden: &Golden, passed: &Passed, device: Device, track: b
     for value in passed.args.iter().chain(named) {
         prepare_value(golden, value, device, track, &mut tensors)?;
     }
+    if passed.shared {
+        share(&mut tensors)?;
+    }
     Ok(tensors)
+}
+
+/// Moves tensors of one type to one memory, each to the place that it had in its own.
+fn share(tensors: &mut Tensors) -> Result<()> {
+    let memories: Vec<Tensor> = tensors.values().cloned().collect();
+    for tensor in tensors.values_mut() {
+        let alike = memories.iter().filter(|memory| memory.dtype() == tensor.dtype());
+        let reach = |memory: &&Tensor| (memory.layout().end(), std::cmp::Reverse(memory.layout().offset()));
+        let Some(widest) = alike.max_by_key(reach) else { continue };
+        let (strides, offset) = (tensor.strides().to_vec(), tensor.layout().offset());
+        *tensor = widest.as_strided(tensor.shape(), &strides, offset)?.detach()?;
+    }
+    Ok(())
 }
 
 fn prepare_value(

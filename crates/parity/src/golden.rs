@@ -35,6 +35,8 @@ pub struct Golden {
 pub(crate) struct Passed {
     pub(crate) args: Vec<Value>,
     pub(crate) kwargs: Vec<(String, Value)>,
+    /// Whether all tensors of one type lay in one memory.
+    pub(crate) shared: bool,
 }
 
 /// One call and its answer.
@@ -195,7 +197,7 @@ fn parse_passed(json: &Json) -> Result<Passed, String> {
     for (name, value) in json["kwargs"].as_object().into_iter().flatten() {
         kwargs.push((name.clone(), Value::parse(value)?));
     }
-    Ok(Passed { args, kwargs })
+    Ok(Passed { args, kwargs, shared: json["inputs_alias"] == true })
 }
 
 fn parse_second(json: &Json) -> Result<Second, String> {

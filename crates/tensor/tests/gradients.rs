@@ -2,7 +2,7 @@
 
 use cresset_tensor::autograd::{GradCheck, gradcheck, gradgradcheck};
 use cresset_tensor::ops::{
-    Approximate, Border, GaussianLoss, Interpolation, LocalResponseNorm, Method, MultiMargin, Norm,
+    Approximate, Between, Border, GaussianLoss, Interpolation, LocalResponseNorm, Method, MultiMargin, Norm,
     PoissonLoss, Reduction, Resize, Sampling, TripletMargin,
 };
 use cresset_tensor::{Result, Tensor};
@@ -100,6 +100,20 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     ("norm of a fractional order", &[&[2, 3]], |x| x[0].sub(1.0)?.vector_norm(1.5, &[1], false, None)),
     ("norm of a negative order", &[&[2, 3]], |x| x[0].vector_norm(-2.0, &[0], true, None)),
     ("norm of infinite order", &[&[2, 3]], |x| x[0].sub(1.0)?.vector_norm(f64::INFINITY, &[1], false, None)),
+    ("logcumsumexp", &[&[3, 2]], |x| x[0].logcumsumexp(0)),
+    ("cummax", &[&[4]], |x| Ok(x[0].cummax(0)?[0].clone())),
+    ("cummin", &[&[2, 3]], |x| Ok(x[0].cummin(1)?[0].clone())),
+    ("diff", &[&[2, 4], &[2, 1]], |x| x[0].diff(2, -1, None, Some(&x[1]))),
+    ("aminmax", &[&[2, 3]], |x| {
+        let [low, high] = x[0].aminmax(Some(1), false)?;
+        low.mul(&high)
+    }),
+    ("kthvalue", &[&[2, 3]], |x| Ok(x[0].kthvalue(2, 1, true)?[0].clone())),
+    ("median", &[&[2, 3]], |x| x[0].median()),
+    ("median over a dimension", &[&[3, 2]], |x| Ok(x[0].nanmedian_dim(0, false)?[0].clone())),
+    ("mode", &[&[2, 3]], |x| Ok(x[0].mode(1, false)?[0].clone())),
+    ("quantile", &[&[2, 4]], |x| x[0].quantile(&Tensor::new([0.3, 0.8])?, Some(1), false, Between::Linear)),
+    ("trace", &[&[2, 3]], |x| x[0].trace()),
     ("nuclear norm", &[&[2, 3, 2]], |x| x[0].norm(Norm::Nuclear, &[0, 1], false, None)),
     ("svd", &[&[3, 2]], |x| {
         let [u, s, vh] = x[0].svd()?;

@@ -23,13 +23,16 @@ pub fn median(x: View<'_>, dim: usize, out: ViewMut<'_>) {
     });
 }
 
-/// As [`median`], of those that are not NaN, if there are any.
+/// As [`median`], of those that are not NaN, if there are any. Of equals the one is found that stands
+/// there when all are sorted in order.
 pub fn nan_median(x: View<'_>, dim: usize, out: ViewMut<'_>) {
     let lines = Lines::new(x, dim);
     let floats = lines.floats;
     lines.fill(out, |keys, out| {
         let count = keys.iter().filter(|&&key| !floats || key != NAN).count();
-        out[0] = ranked(keys, count.saturating_sub(1) / 2);
+        let mut order: Vec<i64> = (0..keys.len() as i64).collect();
+        order.sort_by_key(|&index| keys[index as usize]);
+        out[0] = order[count.saturating_sub(1) / 2];
     });
 }
 

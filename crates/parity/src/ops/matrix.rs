@@ -46,8 +46,10 @@ pub(super) const OPS: &[Entry] = &[
         .in_place(|x, a| change(x, a, "mat1", "mat2", Tensor::addmm_)),
     Entry::one("baddbmm", |a| added(a, "batch1", "batch2", Tensor::baddbmm_scaled))
         .in_place(|x, a| change(x, a, "batch1", "batch2", Tensor::baddbmm_)),
-    Entry::one("addbmm", |a| added(a, "batch1", "batch2", Tensor::addbmm_scaled))
-        .in_place(|x, a| change(x, a, "batch1", "batch2", Tensor::addbmm_)),
+    Entry::one("addbmm", |a| added(a, "batch1", "batch2", Tensor::addbmm_scaled)).in_place(|x, a| {
+        let (beta, alpha) = factors(a)?;
+        x.addbmm_(&a.get(1, "batch1")?, &a.get(2, "batch2")?, beta, alpha)
+    }),
     Entry::one("addmv", |a| added(a, "mat", "vec", Tensor::addmv_scaled))
         .in_place(|x, a| change(x, a, "mat", "vec", Tensor::addmv_)),
     Entry::one("addr", |a| added(a, "vec1", "vec2", Tensor::addr_scaled))

@@ -59,7 +59,16 @@ impl Entry {
                 }
                 None => call(arguments).map(|tensor| vec![tensor]),
             },
-            Call::Many(call) => call(arguments),
+            Call::Many(call) => match arguments.outs() {
+                Some((outs, inputs)) => {
+                    for (i, result) in call(arguments)?.into_iter().enumerate().take(outs.len()) {
+                        let others: Vec<&Tensor> = inputs.iter().chain(&outs[..i]).collect();
+                        outs[i].receive(self.name, &others, || Ok(result))?;
+                    }
+                    Ok(outs)
+                }
+                None => call(arguments),
+            },
         }
     }
 

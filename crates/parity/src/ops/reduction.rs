@@ -1,8 +1,8 @@
 //! Reductions, sorting, cumulative sums.
 
 use super::Entry;
-use crate::arguments::{Arguments, Either, KEYWORD};
-use cresset_tensor::ops::{Argmax, Argmin, Norm};
+use crate::arguments::{Arguments, Either, KEYWORD, Term};
+use cresset_tensor::ops::{Argmax, Argmin, Between, Kinds, Norm};
 use cresset_tensor::{Cause, DType, Error, Op as _, Result, Scalar, Tensor};
 
 type Dims = Vec<isize>;
@@ -64,6 +64,23 @@ fn norm(a: &Arguments<'_>) -> Result<Tensor> {
     };
     let (x, dims): (Tensor, Dims) = (a.get(0, "input")?, a.or(2, "dim", vec![])?);
     x.norm(norm, &dims, a.or(3, "keepdim", false)?, a.get(4, "dtype")?)
+}
+
+fn between(name: &str) -> Result<Between> {
+    match name {
+        "linear" => Ok(Between::Linear),
+        "lower" => Ok(Between::Lower),
+        "higher" => Ok(Between::Higher),
+        "nearest" => Ok(Between::Nearest),
+        "midpoint" => Ok(Between::Midpoint),
+        _ => Err(Error::new(Cause::Argument, "", format_args!("there is no interpolation {name:?}"))),
+    }
+}
+
+/// What was asked for of the kinds of elements.
+fn asked(kinds: Kinds, inverse: bool, counts: bool) -> Vec<Tensor> {
+    let inverse = inverse.then_some(kinds.inverse);
+    [kinds.values].into_iter().chain(inverse).chain(counts.then_some(kinds.counts)).collect()
 }
 
 pub(super) const OPS: &[Entry] = &[
@@ -178,6 +195,60 @@ pub(super) const OPS: &[Entry] = &[
         x.argsort(dim, descending, stable)
     }),
     Entry::one("msort", |a| a.get::<Tensor>(0, "input")?.msort()),
+    Entry::many("aminmax", |a| {
+        let (x, dim, keep): (Tensor, _, _) =
+            (a.get(0, "input")?, a.get(KEYWORD, "dim")?, a.get(KEYWORD, "keepdim")?);
+        Ok(x.aminmax(dim, Option::unwrap_or(keep, false))?.into())
+    }),
+    Entry::one("bincount", |a| {
+        let weights: Option<Tensor> = a.get(1, "weights")?;
+        let least = if a.has(2, "minlength") { a.size(2, "minlength")? } else { 0 };
+        a.get::<Tensor>(0, "input")?.bincount(weights.as_ref(), least)
+    }),
+    Entry::one("histc", |a| {
+        let bins = if a.has(1, "bins") { a.size(1, "bins")? } else { 100 };
+        a.get::<Tensor>(0, "input")?.histc(bins, a.or(2, "min", 0.0)?, a.or(3, "max", 0.0)?)
+    }),
+    Entry::many("cummax", |a| Ok(a.get::<Tensor>(0, "input")?.cummax(a.get(1, "dim")?)?.into())),
+    Entry::many("cummin", |a| Ok(a.get::<Tensor>(0, "input")?.cummin(a.get(1, "dim")?)?.into())),
+    Entry::one("logcumsumexp", |a| a.get::<Tensor>(0, "input")?.logcumsumexp(a.get(1, "dim")?)),
+    Entry::one("diff", |a| {
+        let times = if a.has(1, "n") { a.size(1, "n")? } else { 1 };
+        let (before, after): (Option<Tensor>, Option<Tensor>) = (a.get(3, "prepend")?, a.get(4, "append")?);
+        a.get::<Tensor>(0, "input")?.diff(times, a.or(2, "dim", -1)?, before.as_ref(), after.as_ref())
+    }),
+    Entry::many("kthvalue", |a| {
+        let x: Tensor = a.get(0, "input")?;
+        Ok(x.kthvalue(a.size(1, "k")?, a.or(2, "dim", -1)?, a.or(3, "keepdim", false)?)?.into())
+    }),
+    Entry::many("median", |a| match along(a)? {
+        (x, Some(dim), keep) => Ok(x.median_dim(dim, keep)?.into()),
+        (x, None, _) => Ok(vec![x.median()?]),
+    }),
+    Entry::many("nanmedian", |a| match along(a)? {
+        (x, Some(dim), keep) => Ok(x.nanmedian_dim(dim, keep)?.into()),
+        (x, None, _) => Ok(vec![x.nanmedian()?]),
+    }),
+    Entry::many("mode", |a| {
+        let (x, dim, keep) = along(a)?;
+        Ok(x.mode(dim.unwrap_or(-1), keep)?.into())
+    }),
+    Entry::one("quantile", |a| {
+        let (x, q): (Tensor, Term) = (a.get(0, "input")?, a.get(1, "q")?);
+        let between = between(&a.or(KEYWORD, "interpolation", String::from("linear"))?)?;
+        x.quantile(&q, a.get(2, "dim")?, a.or(3, "keepdim", false)?, between)
+    }),
+    Entry::one("trace", |a| a.get::<Tensor>(0, "input")?.trace()),
+    Entry::many("unique", |a| {
+        // Sorted or not, torch's host gives them in order.
+        let _: Option<bool> = a.get(1, "sorted")?;
+        let (inverse, counts) = (a.or(2, "return_inverse", false)?, a.or(3, "return_counts", false)?);
+        Ok(asked(a.get::<Tensor>(0, "input")?.unique(a.get(4, "dim")?)?, inverse, counts))
+    }),
+    Entry::many("unique_consecutive", |a| {
+        let (inverse, counts) = (a.or(1, "return_inverse", false)?, a.or(2, "return_counts", false)?);
+        Ok(asked(a.get::<Tensor>(0, "input")?.unique_consecutive(a.get(3, "dim")?)?, inverse, counts))
+    }),
     Entry::many("topk", |a| {
         let x: Tensor = a.get(0, "input")?;
         let (largest, sorted) = (a.or(3, "largest", true)?, a.or(4, "sorted", true)?);

@@ -1,12 +1,13 @@
-//! Running sums and products along a dimension.
+//! Running sums, products and extremes along a dimension, and differences of neighbours.
 
-use super::reduce::{check_sum_type, sum_type};
+use super::reduce::{check_sum_type, placed, rank, sum_type};
 use super::{check_dims, check_float};
 use crate::autograd::Saves;
 use crate::op::{InPlace, kernel_table};
-use crate::{Backward, DType, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads};
+use crate::promote::float_type;
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads};
 use cresset_dispatch::observe::Argument;
-use cresset_kernels::scan;
+use cresset_kernels::{order, scan};
 
 /// One line per operator: its names, its kernel and its derivative.
 macro_rules! running {
@@ -84,6 +85,157 @@ running! {
     /// The product of each element and all before it along `dim`.
     Cumprod, cumprod, cumprod_: "aten::cumprod", "aten::cumprod_", "CumprodBackward0", saves Both,
         |ctx, dim| cumprod_backward(ctx.grad(), ctx.saved(0), ctx.saved(1), dim);
+}
+
+/// The logarithm of the sum of exponentials of each element and all before it along a dimension.
+#[derive(Clone, Debug)]
+pub struct Logcumsumexp {
+    /// Which dimension.
+    pub dim: usize,
+}
+
+impl Op for Logcumsumexp {
+    const NAME: &'static str = "aten::logcumsumexp";
+    const BACKWARD: &'static str = "LogcumsumexpBackward0";
+    const SAVES: Saves = Saves::Both;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    /// An element's share of each sum it is in, `e^(x - y)`, times the gradient there. From one sum to
+    /// the next all shares shrink alike: a recurrence whose factors are at most 1.
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; {
+            let (grad, x, sums) = (ctx.grad(), ctx.saved(0).to_dtype(ctx.grad().dtype())?, ctx.saved(1));
+            if x.dim() == 0 || x.numel() == 0 {
+                grad.clone()
+            } else {
+                let (dim, size) = (self.dim as isize, x.shape()[self.dim]);
+                let later = Tensor::cat(&[&sums.narrow(dim, 1, size - 1)?, &sums.narrow(dim, -1, 1)?], dim)?;
+                let shrink = sums.sub(&later)?.exp()?;
+                Recurrence { dim: self.dim }.call([grad, &shrink])?.mul(&x.sub(sums)?.exp()?)?
+            }
+        })
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Int(self.dim as i64));
+    }
+}
+
+impl Kernel for Logcumsumexp {
+    kernel_table!(Logcumsumexp);
+
+    fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+        check_dims(Self::NAME, &[self.dim], x)?;
+        Ok(Spec::new(x.shape(), float_type(x.dtype())))
+    }
+
+    fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+        cpu::map(x, out.dtype(), out, |x, out| scan::logcumsumexp(x, self.dim, out))
+    }
+}
+
+/// One line per operator.
+macro_rules! running_extremes {
+    ($($(#[$doc:meta])* $op:ident, $method:ident: $name:literal, $backward:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $op {
+            /// Along which dimension.
+            pub dim: usize,
+        }
+
+        impl Op for $op {
+            const NAME: &'static str = $name;
+            const BACKWARD: &'static str = $backward;
+            const SAVES: Saves = Saves::Outputs;
+            const DIFFERENTIABLE: usize = 1;
+            type Inputs<'a> = [&'a Tensor; 1];
+            type Output = [Tensor; 2];
+
+            fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+                grads!(ctx; placed(ctx.grad(), self.dim, ctx.saved(1), ctx.shape(0))?)
+            }
+
+            fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+                visit(Argument::Tensor(x.argument()));
+                visit(Argument::Int(self.dim as i64));
+            }
+        }
+
+        impl Kernel for $op {
+            kernel_table!($op);
+
+            fn infer(&self, [x]: [&Tensor; 1]) -> Result<[Spec; 2]> {
+                check_dims(Self::NAME, &[self.dim], x)?;
+                Ok([Spec::like(x), Spec::new(x.shape(), DType::I64)])
+            }
+
+            fn cpu(&self, [x]: [&Tensor; 1], outputs: &[Tensor; 2]) -> Result<()> {
+                rank(x, self.dim, outputs, |x, out| order::$method(x, self.dim, out))
+            }
+        }
+
+        impl Tensor {
+            $(#[$doc])*
+            pub fn $method(&self, dim: isize) -> Result<[Tensor; 2]> {
+                $op { dim: self.dim_index($op::NAME, dim)? }.call([self])
+            }
+        }
+    )*};
+}
+
+running_extremes! {
+    /// The largest element so far along `dim`, the last of equals, and where it is.
+    Cummax, cummax: "aten::cummax", "CummaxBackward0";
+    /// The smallest element so far along `dim`, the last of equals, and where it is.
+    Cummin, cummin: "aten::cummin", "CumminBackward0";
+}
+
+impl Tensor {
+    /// The logarithm of the sum of exponentials of each element and all before it along `dim`.
+    pub fn logcumsumexp(&self, dim: isize) -> Result<Tensor> {
+        Logcumsumexp { dim: self.dim_index(Logcumsumexp::NAME, dim)? }.call([self])
+    }
+
+    /// The differences of neighbours along `dim`, of these again, and so on, so many `times`; truth values
+    /// differ or not. `before` and `after` are joined to the ends first.
+    pub fn diff(
+        &self,
+        times: usize,
+        dim: isize,
+        before: Option<&Tensor>,
+        after: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        const NAME: &str = "aten::diff";
+        let _span = composite(NAME, ([self], &[before, after][..]), |_| {});
+        let along = self.dim_index(NAME, dim)?;
+        let fits = |other: &Tensor| {
+            other.dim() == self.dim()
+                && (0..self.dim()).all(|dim| dim == along || other.shape()[dim] == self.shape()[dim])
+        };
+        if self.dim() == 0 || ![before, after].into_iter().flatten().all(fits) {
+            let text = format_args!(
+                "expects tensors of one shape but for dimension {along}, not {:?}, {:?} and {:?}",
+                self.shape(),
+                before.map(Tensor::shape),
+                after.map(Tensor::shape)
+            );
+            return Err(Error::new(Cause::Shape, NAME, text));
+        }
+        if times == 0 {
+            return self.copy();
+        }
+        let parts: Vec<&Tensor> = before.into_iter().chain([self]).chain(after).collect();
+        let mut x = if parts.len() == 1 { self.clone() } else { Tensor::cat(&parts, dim)? };
+        for _ in 0..times.min(x.shape()[along]) {
+            let count = x.shape()[along] - 1;
+            let (low, high) = (x.narrow(dim, 0, count)?, x.narrow(dim, 1, count)?);
+            x = if x.dtype() == DType::Bool { high.eq(&low)?.eq(false)? } else { high.sub(&low)? };
+        }
+        Ok(x)
+    }
 }
 
 /// What `run` gives along `dim` when it starts from the end.

@@ -122,7 +122,7 @@ added! {
         |alpha, beta, out| multiply(alpha, a, b, beta, out),
         |grad| grad.bmm(&b.transpose(1, 2)?), a.transpose(1, 2)?.bmm(grad);
     /// `beta * x + alpha * a @ b`, the products of two stacks of matrices summed, `x` broadcast.
-    Addbmm, addbmm, addbmm_scaled, addbmm_: "aten::addbmm", "aten::addbmm_", "AddbmmBackward0",
+    Addbmm, addbmm, addbmm_scaled, addbmm_within_: "aten::addbmm", "aten::addbmm_", "AddbmmBackward0",
         |a, b| infer_product::<3>(Self::NAME, a, b).map(|spec| Spec::new(&spec.shape[1..], spec.dtype)),
         |alpha, beta, out| multiply(alpha, &side_by_side(a)?, &stacked(b)?, beta, out),
         |grad| spread(grad, a)?.bmm(&b.transpose(1, 2)?), a.transpose(1, 2)?.bmm(&spread(grad, a)?);
@@ -177,4 +177,23 @@ fn stacked(b: &Tensor) -> Result<Tensor> {
 /// A gradient of one matrix for each of a stack.
 fn spread(grad: &Tensor, stack: &Tensor) -> Result<Tensor> {
     grad.unsqueeze(0)?.expand([stack.shape()[0], grad.shape()[0], grad.shape()[1]])
+}
+
+impl Tensor {
+    /// As [`addbmm_within_`](Tensor::addbmm_within_). A smaller tensor grows first, and as in torch this
+    /// handle alone: it gets memory of its own.
+    pub fn addbmm_(
+        &mut self,
+        a: &Tensor,
+        b: &Tensor,
+        beta: impl Into<Scalar>,
+        alpha: impl Into<Scalar>,
+    ) -> Result<()> {
+        let op = Addbmm { beta: beta.into(), alpha: alpha.into() };
+        let spec = op.infer([self, a, b])?;
+        if self.shape() != &spec.shape[..] {
+            *self = self.expand(&spec.shape)?.copy()?;
+        }
+        op.call_in_place([self, a, b])
+    }
 }

@@ -3,11 +3,11 @@
 use super::{as_vector, check_dims, fill, is_nan, kept, kept_layout, placed, reduced, sizes};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, grads};
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, ViewMut, reduce};
 
-fn check_some(op: &'static str, x: &Tensor, dims: &[usize]) -> Result<()> {
+pub(super) fn check_some(op: &'static str, x: &Tensor, dims: &[usize]) -> Result<()> {
     check_dims(op, dims, x)?;
     let Some(dim) = dims.iter().find(|&&dim| x.shape().get(dim) == Some(&0)) else { return Ok(()) };
     let text = format_args!("dimension {dim} of shape {:?} has no elements to choose from", x.shape());
@@ -15,7 +15,7 @@ fn check_some(op: &'static str, x: &Tensor, dims: &[usize]) -> Result<()> {
 }
 
 /// Where `x` is the extreme `found`, NaN included.
-fn mask(x: &Tensor, found: &Tensor) -> Result<Tensor> {
+pub(super) fn mask(x: &Tensor, found: &Tensor) -> Result<Tensor> {
     x.eq(found)?.where_(&found.eq(found)?, &is_nan(x)?)
 }
 
@@ -284,4 +284,13 @@ places! {
     Argmax, argmax, argmax_all: "aten::argmax";
     /// The index of the smallest element.
     Argmin, argmin, argmin_all: "aten::argmin";
+}
+
+impl Tensor {
+    /// The smallest and the largest elements along `dim`, or of all if none is named; with `keep` what was
+    /// reduced stays, with size 1.
+    pub fn aminmax(&self, dim: Option<isize>, keep: bool) -> Result<[Tensor; 2]> {
+        let _span = composite("aten::aminmax", [self], |_| {});
+        Ok([self.amin(dim.as_slice(), keep)?, self.amax(dim.as_slice(), keep)?])
+    }
 }

@@ -3,23 +3,31 @@
 //! In an operator's attributes no dimensions means none; in the public methods it means all, as
 //! in torch, but for `any` and `all`.
 
+mod choose;
 mod extremes;
 mod logic;
 mod logsumexp;
 mod moments;
 mod norm;
 mod prod;
+mod quantile;
 mod sort;
 mod sum;
+mod unique;
 
+pub use choose::*;
 pub use extremes::*;
 pub use logic::*;
 pub use logsumexp::*;
 pub use moments::*;
 pub use norm::*;
 pub use prod::*;
+pub use quantile::*;
 pub use sort::*;
 pub use sum::*;
+pub use unique::*;
+
+pub(super) use sort::rank;
 
 use super::{check_dims, sizes};
 use crate::{Cause, DType, Error, Layout, Result, Tensor};
@@ -98,7 +106,7 @@ fn is_nan(x: &Tensor) -> Result<Tensor> {
 /// A tensor of `shape` that holds `grad` where `indices` point along `dim`, and zeros elsewhere.
 ///
 /// `grad` and `indices` have all dimensions of `shape`, of any size along `dim`.
-fn placed(grad: &Tensor, dim: usize, indices: &Tensor, shape: &[usize]) -> Result<Tensor> {
+pub(super) fn placed(grad: &Tensor, dim: usize, indices: &Tensor, shape: &[usize]) -> Result<Tensor> {
     let count: usize = shape.iter().product();
     let stride: usize = shape.iter().skip(dim + 1).product();
     let picked = indices.shape().get(dim).copied().unwrap_or(1);

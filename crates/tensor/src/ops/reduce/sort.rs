@@ -36,7 +36,7 @@ fn values_and_indices(x: &Tensor, shape: Dims) -> [Spec; 2] {
 }
 
 /// Fills `indices` by a kernel that ranks elements along `dim`, and `values` by what they name.
-pub(super) fn rank(
+pub(in crate::ops) fn rank(
     x: &Tensor,
     dim: usize,
     [values, indices]: &[Tensor; 2],

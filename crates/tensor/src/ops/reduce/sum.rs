@@ -177,4 +177,15 @@ impl Tensor {
         let count = self.eq(self)?.sum_dims(dims, keep)?;
         self.nansum(dims, keep, dtype)?.div(&count)
     }
+
+    /// The sum of a matrix's diagonal.
+    pub fn trace(&self) -> Result<Tensor> {
+        const NAME: &str = "aten::trace";
+        let _span = composite(NAME, [self], |_| {});
+        if self.dim() != 2 {
+            let text = format_args!("expects a matrix, not shape {:?}", self.shape());
+            return Err(Error::new(Cause::Shape, NAME, text));
+        }
+        self.diagonal(0, 0, 1)?.sum()
+    }
 }
