@@ -77,13 +77,13 @@ macro_rules! kinds {
 
             /// Computes in place if the result is of the type that the target has; otherwise apart,
             /// to be rounded once, as are numbers beside half precision.
-            pub(in crate::ops) fn change<O: InPlace>(
+            pub(in crate::ops) fn change<O>(
                 op: &O,
                 f: impl functions::$function,
                 (a, b): Pair<'_>,
             ) -> Result<()>
             where
-                for<'a> O: Op<Inputs<'a> = Pair<'a>>,
+                for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>>,
             {
                 let alone = b.shape().is_empty() && is_half(a.dtype());
                 if alone || infer(O::IN_PLACE, (a, b))?.dtype != a.dtype() {

@@ -85,8 +85,11 @@ impl Op for PowTensor {
         grads!(ctx;
             // Where the exponent is 0 the base does not matter, also at 0 where the formula has a pole.
             ctx.grad().mul(&b.mul(&a.pow(&b.sub(1.0)?)?)?)?.zero_where(&b.eq(0)?)?,
-            // 0 to any power but a negative one stays as it is.
-            ctx.grad().mul(&out.mul(&a.log()?)?)?.zero_where(&a.eq(0)?.mul(&b.ge(0)?)?)?,
+            {
+                // 0 to any power but a negative one stays as it is.
+                let slope = ctx.grad().mul(&out.mul(&a.log()?)?)?;
+                b.neg()?.gt(0)?.choose(&slope, &slope.zero_where(&a.eq(0)?)?)?
+            },
         )
     }
 }
