@@ -36,14 +36,17 @@ impl Bags {
     ) -> Result<Bags, OutOfRange> {
         let rows = numbers(indices, size, false)?;
         let offsets: Vec<i64> = to_vec(offsets);
-        let mut bags = vec![0; rows.len()];
-        let mut last = 0;
-        for (bag, &offset) in offsets.iter().enumerate() {
+        let mut starts = Vec::with_capacity(offsets.len());
+        for &offset in &offsets {
             // The first bag begins at 0, and none before the one in front of it.
-            let limit = if bag == 0 { 0 } else { rows.len() };
-            let start = usize::try_from(offset).ok().filter(|&start| start >= last && start <= limit);
-            last = start.ok_or(OutOfRange { index: offset, size: limit + 1 })?;
-            bags[last..].fill(bag);
+            let (least, most) = starts.last().map_or((0, 0), |&last| (last, rows.len()));
+            let start = usize::try_from(offset).ok().filter(|start| (least..=most).contains(start));
+            starts.push(start.ok_or(OutOfRange { index: offset, size: most + 1 })?);
+        }
+        let mut bags = vec![0; rows.len()];
+        for (bag, &start) in starts.iter().enumerate() {
+            let end = starts.get(bag + 1).copied().unwrap_or(rows.len());
+            bags[start..end].fill(bag);
         }
         let (mut counts, mut frequencies) = (vec![0; offsets.len()], vec![0; size]);
         if offsets.is_empty() && !rows.is_empty() {

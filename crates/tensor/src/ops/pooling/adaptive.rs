@@ -95,6 +95,10 @@ macro_rules! averages {
             }
 
             fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+                // Where nothing is pooled there may be any number of windows.
+                if out.numel() == 0 {
+                    return Ok(());
+                }
                 let (reading, mut writing) = (x.read(), out.write());
                 let (windows, out) = (windows(x, self.output), out.elements_mut(&mut writing));
                 pooling::average(x.elements(&reading), &windows, None, out);
@@ -129,6 +133,9 @@ macro_rules! averages {
             }
 
             fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+                if out.numel() == 0 {
+                    return Ok(());
+                }
                 let windows = windows::<$rank>(x, windows_of(Self::NAME, grad, x)?);
                 let (reading, mut writing) = (grad.read(), out.write());
                 let out = out.elements_mut(&mut writing);
@@ -199,7 +206,9 @@ impl Kernel for AdaptiveMaxPool2d {
     }
 
     fn cpu(&self, [x]: [&Tensor; 1], outputs: &[Tensor; 2]) -> Result<()> {
-        fill(x, &windows(x, self.output), outputs);
+        if outputs[0].numel() > 0 {
+            fill(x, &windows(x, self.output), outputs);
+        }
         Ok(())
     }
 }

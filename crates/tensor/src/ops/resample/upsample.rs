@@ -89,6 +89,10 @@ macro_rules! upsamplings {
             }
 
             fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+                // Images that are none may become any size: nothing is to be computed for them.
+                if out.numel() == 0 {
+                    return Ok(());
+                }
                 let (reading, mut writing) = (x.read(), out.write());
                 let lines = self.0.lines(Method::$method, x.shape(), x.dtype());
                 resample::resize(x.elements(&reading), &lines, out.elements_mut(&mut writing));
@@ -135,6 +139,9 @@ macro_rules! upsamplings {
             }
 
             fn cpu(&self, [grad]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+                if out.numel() == 0 {
+                    return Ok(());
+                }
                 let (reading, mut writing) = (grad.read(), out.write());
                 let lines = self.resizing.lines(Method::$method, &self.from, grad.dtype());
                 resample::resize_backward(grad.elements(&reading), &lines, out.elements_mut(&mut writing));
