@@ -6,6 +6,7 @@
 //! - `arguments` hands them to an operator, and notices those it does not know;
 //! - [`ops`] is the register: how each recorded operator is called here, a file per family;
 //! - `replay` runs a case and compares values, gradients and gradients of gradients;
+//! - `stream` is what torch's generator gave while calls were recorded;
 //! - `report` counts the verdicts.
 //!
 //! What is not registered, and arguments that nobody asked for, are reported as unsupported:
@@ -21,6 +22,7 @@ mod hostile;
 pub mod ops;
 mod replay;
 mod report;
+mod stream;
 mod subscript;
 mod value;
 

@@ -1,9 +1,10 @@
 //! Softmax, normalization and attention.
 
 use super::Entry;
-use crate::arguments::{Arguments, KEYWORD, Zero};
-use cresset_tensor::ops::{Attention, BatchNorm, LocalResponseNorm};
-use cresset_tensor::{Result, Tensor};
+use crate::arguments::{Arguments, KEYWORD};
+use crate::stream::Stream;
+use cresset_tensor::ops::{Attention, BatchNorm, Dropped, LocalResponseNorm};
+use cresset_tensor::{DType, Result, Tensor};
 
 pub(super) const OPS: &[Entry] = &[
     Entry::one("softmax", |a| input(a)?.softmax_as(a.get(1, "dim")?, a.get(KEYWORD, "dtype")?)),
@@ -54,18 +55,43 @@ pub(super) const OPS: &[Entry] = &[
     }),
     Entry::one("nn.functional.scaled_dot_product_attention", |a| {
         let mask = optional(a, 3, "attn_mask")?;
-        // What is dropped depends on the generator, which is not torch's.
-        a.or(4, "dropout_p", Zero)?;
+        let [query, key, value] = [a.get::<Tensor>(0, "query")?, a.get(1, "key")?, a.get(2, "value")?];
+        let probability = a.or(4, "dropout_p", 0.0)?;
+        let kept = if probability == 0.0 { None } else { Some(kept(&query, &key, probability)?) };
         let how = Attention {
             mask: mask.as_ref(),
             causal: a.or(5, "is_causal", false)?,
             scale: a.get(KEYWORD, "scale")?,
             grouped: a.or(KEYWORD, "enable_gqa", false)?,
+            dropout: kept.as_ref().map(|kept| Dropped { probability, kept }),
         };
-        let (key, value) = (a.get::<Tensor>(1, "key")?, a.get::<Tensor>(2, "value")?);
-        a.get::<Tensor>(0, "query")?.scaled_dot_product_attention(&key, &value, how)
+        query.scaled_dot_product_attention(&key, &value, how)
     }),
 ];
+
+/// Which weights of an attention were kept when the call was recorded.
+fn kept(query: &Tensor, key: &Tensor, probability: f64) -> Result<Tensor> {
+    let split = |x: &Tensor| {
+        let (stack, [rows, _]) = x.shape().split_last_chunk::<2>()?;
+        Some((stack.to_vec(), *rows))
+    };
+    let (Some((mut shape, queries)), Some((mut others, keys))) = (split(query), split(key)) else {
+        return Tensor::zeros([0], DType::Bool);
+    };
+    if shape.len() < others.len() {
+        std::mem::swap(&mut shape, &mut others);
+    }
+    // Stacks broadcast, and several heads of queries may share one of keys.
+    let after = shape.len() - others.len();
+    for (size, other) in shape[after..].iter_mut().zip(others) {
+        *size = if *size == 0 || other == 0 { 0 } else { other.max(*size) };
+    }
+    shape.extend([queries, keys]);
+    let mut stream = Stream::recorded();
+    let count: usize = shape.iter().product();
+    let kept: Vec<bool> = (0..count).map(|_| stream.uniform() < 1.0 - probability).collect();
+    Tensor::from_slice(&kept, &shape)?.to(query.device())
+}
 
 fn input(a: &Arguments<'_>) -> Result<Tensor> {
     a.get(0, "input")

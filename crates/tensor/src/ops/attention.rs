@@ -48,6 +48,17 @@ pub struct Attention<'a> {
     pub scale: Option<f64>,
     /// Whether several heads of queries may share one of keys and values.
     pub grouped: bool,
+    /// Which weights are dropped.
+    pub dropout: Option<Dropped<'a>>,
+}
+
+/// Weights that are dropped, chosen by the caller. The others grow, so that the sum is expected to stay.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropped<'a> {
+    /// How likely each was to be dropped; below 1.
+    pub probability: f64,
+    /// Which are kept, of bool and shape `[.., queries, keys]`.
+    pub kept: &'a Tensor,
 }
 
 const NAME: &str = "aten::scaled_dot_product_attention";
@@ -64,7 +75,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let tensors = [Some(self), Some(key), Some(value), how.mask];
         let arguments = |visit: &mut dyn FnMut(Argument<'_>)| {
-            visit(Argument::Float(0.0));
+            visit(Argument::Float(how.dropout.map_or(0.0, |dropped| dropped.probability)));
             visit(Argument::Bool(how.causal));
             visit(how.scale.map_or(Argument::None, Argument::Float));
             visit(Argument::Bool(how.grouped));
@@ -82,6 +93,8 @@ impl Tensor {
         let scores = query.mul(scale)?.matmul(&key.transpose(-2, -1)?)?;
         let scores = masked(scores, how)?;
         let weights = SafeSoftmax { dim: scores.dim() - 1 }.call([&scores])?;
+        let weights =
+            how.dropout.map_or_else(|| Ok(weights.clone()), |dropped| thinned(&weights, dropped))?;
         weights.matmul(&value)?.to_dtype(self.dtype())
     }
 }
@@ -155,4 +168,18 @@ fn masked(scores: Tensor, how: Attention<'_>) -> Result<Tensor> {
         }
         None => Ok(scores),
     }
+}
+
+/// `weights` without those that are dropped.
+fn thinned(weights: &Tensor, Dropped { probability, kept }: Dropped<'_>) -> Result<Tensor> {
+    if !(0.0..1.0).contains(&probability) || kept.shape() != weights.shape() || kept.dtype() != DType::Bool {
+        let text = format_args!(
+            "expects a probability from 0 to 1 and which of {:?} are kept, not {probability} and {} {:?}",
+            weights.shape(),
+            kept.dtype(),
+            kept.shape()
+        );
+        return Err(Error::new(Cause::Argument, NAME, text));
+    }
+    weights.mul(&kept.to_dtype(weights.dtype())?.div(1.0 - probability)?)
 }
