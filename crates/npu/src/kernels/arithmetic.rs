@@ -55,16 +55,9 @@ pub(super) fn register(npu: Key) {
             aclnn::div(&a, &b, out)
         }
     });
-    PowScalar::table().register(npu, |_, inputs, out| power(inputs, out));
-    PowTensor::table().register(npu, |_, inputs, out| power(inputs, out));
-}
-
-fn power((a, b): (&Tensor, Operand<'_>), out: &Tensor) -> Result<()> {
-    match b {
-        Operand::Scalar(b) => aclnn::pow_tensor_scalar(a, b, out),
-        Operand::Tensor(b) => {
-            let [a, b] = meet(a, b, out)?;
-            aclnn::pow_tensor_tensor(&a, &b, out)
-        }
-    }
+    PowScalar::table().register(npu, |op, [a], out| aclnn::pow_tensor_scalar(a, op.exponent, out));
+    PowTensor::table().register(npu, |_, [a, b], out| {
+        let [a, b] = meet(a, b, out)?;
+        aclnn::pow_tensor_tensor(&a, &b, out)
+    });
 }

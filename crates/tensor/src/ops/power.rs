@@ -1,6 +1,6 @@
 //! Powers.
 
-use super::pair::{Pair, meet, no_truths};
+use super::pair::{meet, no_truths};
 use crate::autograd::Saves;
 use crate::composite::composite;
 use crate::op::{InPlace, Operand, kernel_table};
@@ -9,9 +9,12 @@ use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Scalar, Sp
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{elementwise, functions};
 
-/// `a` to the power of a number.
+/// Each element to the power of a number.
 #[derive(Clone, Debug)]
-pub struct PowScalar;
+pub struct PowScalar {
+    /// The number.
+    pub exponent: Scalar,
+}
 
 /// `a` to the power of `b`.
 #[derive(Clone, Debug)]
@@ -28,48 +31,49 @@ impl Op for PowScalar {
     const NAME: &'static str = "aten::pow";
     const BACKWARD: &'static str = "PowBackward0";
     const SAVES: Saves = Saves::Inputs;
-    type Inputs<'a> = Pair<'a>;
+    type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let Operand::Scalar(exponent) = ctx.operand(1) else {
-            unreachable!("`pow` sends tensors to PowTensor")
-        };
-        let exponent = exponent.as_f64();
+        let exponent = self.exponent.as_f64();
         grads!(ctx; if exponent == 0.0 {
             ctx.grad().zeros_like()?
         } else {
             ctx.grad().mul(&ctx.saved(0).pow(exponent - 1.0)?.mul(exponent)?)?
         })
     }
+
+    fn arguments(&self, [base]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(base.argument()));
+        visit(super::scalar_argument(self.exponent));
+    }
 }
 
 impl Kernel for PowScalar {
     kernel_table!(PowScalar);
 
-    fn infer(&self, (a, b): Pair<'_>) -> Result<Spec> {
-        let spec = meet(Self::NAME, (a, b))?;
-        if let Operand::Scalar(Scalar::Int(exponent)) = b
+    fn infer(&self, [base]: [&Tensor; 1]) -> Result<Spec> {
+        let spec = meet(Self::NAME, (base, Operand::Scalar(self.exponent)))?;
+        if let Scalar::Int(exponent) = self.exponent
             && exponent < 0
             && !spec.dtype.is_float()
         {
             let text = format_args!("integers of {} have no power {exponent} that is whole", spec.dtype);
             return Err(Error::new(Cause::Argument, Self::NAME, text));
         }
-        // Truths to the power of a truth are themselves or true, whatever powers mean.
         Ok(spec)
     }
 
-    fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
+    fn cpu(&self, [base]: [&Tensor; 1], out: &Tensor) -> Result<()> {
         if out.dtype() == DType::Bool {
-            let Operand::Scalar(exponent) = b else { unreachable!("`pow` sends tensors to PowTensor") };
+            // A truth to the power of a truth: itself, or true.
             let f = functions::Add { alpha: Scalar::Bool(true) };
-            let beyond = Operand::Scalar(Scalar::Bool(exponent.as_f64() == 0.0));
-            return cpu::map2(Operand::Tensor(a), beyond, DType::Bool, out, |a, b, out| {
+            let beyond = Operand::Scalar(Scalar::Bool(self.exponent.as_f64() == 0.0));
+            return cpu::map2(Operand::Tensor(base), beyond, DType::Bool, out, |a, b, out| {
                 elementwise::binary(f, a, b, out);
             });
         }
-        power(Operand::Tensor(a), b, out)
+        power(Operand::Tensor(base), Operand::Scalar(self.exponent), out)
     }
 }
 
@@ -77,7 +81,7 @@ impl Op for PowTensor {
     const NAME: &'static str = "aten::pow";
     const BACKWARD: &'static str = "PowBackward1";
     const SAVES: Saves = Saves::Both;
-    type Inputs<'a> = Pair<'a>;
+    type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
@@ -97,12 +101,12 @@ impl Op for PowTensor {
 impl Kernel for PowTensor {
     kernel_table!(PowTensor);
 
-    fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
-        no_truths(Self::NAME, meet(Self::NAME, inputs)?)
+    fn infer(&self, [a, b]: [&Tensor; 2]) -> Result<Spec> {
+        no_truths(Self::NAME, meet(Self::NAME, (a, Operand::Tensor(b)))?)
     }
 
-    fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {
-        power(Operand::Tensor(a), b, out)
+    fn cpu(&self, [a, b]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+        power(Operand::Tensor(a), Operand::Tensor(b), out)
     }
 }
 
@@ -158,16 +162,16 @@ impl Tensor {
     /// This to the power of `exponent`, a tensor or a number.
     pub fn pow<'a>(&'a self, exponent: impl Into<Operand<'a>>) -> Result<Tensor> {
         match exponent.into() {
-            exponent @ Operand::Tensor(_) => PowTensor.call((self, exponent)),
-            exponent @ Operand::Scalar(_) => PowScalar.call((self, exponent)),
+            Operand::Tensor(exponent) => PowTensor.call([self, exponent]),
+            Operand::Scalar(exponent) => PowScalar { exponent }.call([self]),
         }
     }
 
     /// As [`pow`](Tensor::pow), in place.
     pub fn pow_<'a>(&'a self, exponent: impl Into<Operand<'a>>) -> Result<()> {
         match exponent.into() {
-            exponent @ Operand::Tensor(_) => PowTensor.call_in_place((self, exponent)),
-            exponent @ Operand::Scalar(_) => PowScalar.call_in_place((self, exponent)),
+            Operand::Tensor(exponent) => PowTensor.call_in_place([self, exponent]),
+            Operand::Scalar(exponent) => PowScalar { exponent }.call_in_place([self]),
         }
     }
 
