@@ -116,6 +116,11 @@ pub(super) fn run(step: Step, x: &Array) -> Array {
         Step::Maximum(along) => {
             folded(x, dim(along), false, |line| line.iter().copied().fold(f64::NEG_INFINITY, larger))
         }
+        Step::Cumsum(along) => lines(x.clone(), dim(along), |line| {
+            for i in 1..line.len() {
+                line[i] += line[i - 1];
+            }
+        }),
         Step::Sorted(along) => lines(x.clone(), dim(along), |line| line.sort_by(|a, b| larger_first(*a, *b))),
         Step::Gram => gram(x),
     }

@@ -27,6 +27,7 @@ pub(super) enum Step {
     Sum(usize, bool),
     Mean(usize),
     Maximum(usize),
+    Cumsum(usize),
     Sorted(usize),
     Gram,
 }
@@ -62,7 +63,8 @@ pub(super) fn smooth() -> impl Strategy<Value = Step> + Clone {
         1 => choice.clone().prop_map(Step::Centered),
         1 => choice.clone().prop_map(Step::Softmax),
         1 => (choice.clone(), any::<bool>()).prop_map(|(dim, keep)| Step::Sum(dim, keep)),
-        1 => choice.prop_map(Step::Mean),
+        1 => choice.clone().prop_map(Step::Mean),
+        1 => choice.prop_map(Step::Cumsum),
         1 => Just(Step::Gram),
     ]
 }
@@ -142,6 +144,7 @@ impl Step {
             Step::Sum(along, keep) => x.sum_dims(&[dim(along)], keep),
             Step::Mean(along) => x.mean_dims(&[dim(along)], false),
             Step::Maximum(along) => x.amax(&[dim(along)], false),
+            Step::Cumsum(along) => x.cumsum(dim(along), None),
             Step::Sorted(along) => Ok(x.sort(dim(along), true, false)?[0].clone()),
             Step::Gram => x.matmul(&x.transpose(-1, -2)?)?.tanh(),
         }
