@@ -72,6 +72,17 @@ fn every_file_opens_with_what_it_is_for() {
     }
 }
 
+#[test]
+fn operators_read_as_a_catalogue_of_short_files() {
+    let mut files = Vec::new();
+    collect(&root().join("crates/tensor/src/ops"), &mut files);
+    assert!(files.len() > 50, "only {} files found", files.len());
+    for file in files {
+        let lines = fs::read_to_string(&file).unwrap().lines().count();
+        assert!(lines <= 600, "{} has {lines} lines", file.display());
+    }
+}
+
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.map(|entry| entry.unwrap().path()) {
