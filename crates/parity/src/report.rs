@@ -172,7 +172,21 @@ impl Report {
     }
 }
 
-/// The report as tables for a page of documentation, a section per family.
+const PREFACE: &str = "\
+# Operators, beside PyTorch
+
+What PyTorch answered to its own sample inputs, replayed here by
+
+    cresset parity ops FOLDER --markdown docs/parity.md
+
+A case passes if everything recorded of it is the same: values within torch's own tolerance for the element
+type, element type and shape, whether the result is a view and of what, gradients, second gradients, the form
+in place with its count of changes, and an error wherever torch raises one. The worst error is a share of
+the tolerance, so 1 would be its edge. What is not offered is unsupported; it never counts as passed.
+
+";
+
+/// The report as a page of documentation: a table of totals, and one per family.
 pub fn markdown(report: &Report) -> String {
     const HEAD: &str = "| operator | tier | cases | passed | failed | unsupported | worst error |\n\
                         |---|--:|--:|--:|--:|--:|--:|\n";
@@ -181,7 +195,7 @@ pub fn markdown(report: &Report) -> String {
         format!("| {name} | {tier} | {cases} | {passed} | {failed} | {unsupported} | {worst:.3} |\n")
     };
     let lines = |rows: &mut dyn Iterator<Item = &Row>| rows.map(line).collect::<String>();
-    let mut text = format!("{HEAD}{}", lines(&mut report.totals().iter()));
+    let mut text = format!("{PREFACE}{HEAD}{}", lines(&mut report.totals().iter()));
     let families: BTreeSet<&str> = report.rows.iter().map(|row| row.category.as_str()).collect();
     for family in families {
         let rows = lines(&mut report.rows.iter().filter(|row| row.category == family));
