@@ -1,8 +1,8 @@
 //! `+ - * / % & | ^ !` on tensors and numbers.
 //!
-//! Operators return `Result` and take one on either side, so that a whole expression needs
-//! one `?`: `(&x * &w + &b)?`. A number beside a `Result` is the one combination that Rust
-//! does not let us define; such an expression needs a second `?`.
+//! Operators return `Result` and take one on either side of a tensor, so that a whole expression needs
+//! one `?`: `(&x * &w + &b)?`. Beside a number or another `Result`, Rust does not let us define them;
+//! such an expression needs a second `?`.
 
 use crate::{Result, Scalar, Tensor};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Sub};
