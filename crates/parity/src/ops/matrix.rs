@@ -69,6 +69,10 @@ pub(super) const OPS: &[Entry] = &[
         let (x, other): (Tensor, Tensor) = (a.get(0, "a")?, a.get(1, "b")?);
         match a.or(2, "dims", Either::<isize, Vec<Vec<isize>>>::One(2))? {
             Either::One(count) => {
+                if !(0..=x.dim().min(other.dim()) as isize).contains(&count) {
+                    let text = format_args!("there are no {count} dimensions to sum over");
+                    return Err(Error::new(Cause::Argument, "", text));
+                }
                 let (first, last): (Vec<isize>, Vec<isize>) = ((0..count).collect(), (-count..0).collect());
                 x.tensordot(&other, &last, &first)
             }

@@ -2,11 +2,6 @@
 
 use crate::{Cause, Error, Result, Tensor, composite};
 
-/// `x`, or `least` where it is smaller.
-fn at_least(x: &Tensor, least: f64) -> Result<Tensor> {
-    x.masked_fill(&x.neg()?.gt(-least)?, least)
-}
-
 impl Tensor {
     /// The norm of order `p` of the difference to `other`; both broadcast.
     pub fn dist(&self, other: &Tensor, p: f64) -> Result<Tensor> {
@@ -17,7 +12,7 @@ impl Tensor {
     /// Vectors along `dim` divided by their norm of order `p`, or by `epsilon` where that is smaller.
     pub fn normalize(&self, p: f64, dim: isize, epsilon: f64) -> Result<Tensor> {
         let length = self.vector_norm(p, &[dim], true, None)?;
-        self.div(&at_least(&length, epsilon)?.expand_as(self)?)
+        self.div(&length.clamp_min(epsilon)?.expand_as(self)?)
     }
 
     /// The cosine of the angle to vectors of `other` along `dim`; both broadcast. Lengths count as
@@ -34,7 +29,7 @@ impl Tensor {
         let direction = |x: &Tensor| {
             let length = x.vector_norm(2.0, &[dim], true, None)?;
             // As in torch, the gradient does not see that short lengths were raised.
-            let raised = at_least(&length.detach()?, epsilon)?.sub(&length.detach()?)?;
+            let raised = length.detach()?.clamp_min(epsilon)?.sub(&length.detach()?)?;
             x.div(&length.add(&raised)?)
         };
         direction(&both[0])?.mul(&direction(&both[1])?)?.sum_dims(&[dim], false)

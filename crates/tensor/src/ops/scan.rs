@@ -2,7 +2,7 @@
 
 use super::reduce::{check_sum_type, placed, rank, sum_type};
 use super::{check_dims, check_float};
-use crate::autograd::Saves;
+use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::{InPlace, kernel_table};
 use crate::promote::float_type;
 use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads};
@@ -252,20 +252,45 @@ fn cumprod_backward(grad: &Tensor, x: &Tensor, products: &Tensor, dim: usize) ->
         return Ok(grad.clone());
     }
     let x = x.to_dtype(grad.dtype())?;
-    if x.eq(0)?.any()?.item()?.as_i64() != 0 {
-        return without_each(grad, &x, products, dim);
+    if x.eq(0)?.any()?.item()?.as_i64() == 0 {
+        return divided_out(&products.mul(grad)?, &x, dim);
     }
-    backwards(&products.mul(grad)?, dim, |terms, dim| terms.cumsum(dim, None))?.div(&x)
+    match is_grad_enabled() {
+        true => without_each(grad, &x, products, dim),
+        false => up_to_first_zero(grad, &x, products, dim),
+    }
+}
+
+fn divided_out(terms: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
+    backwards(terms, dim, |terms, dim| terms.cumsum(dim, None))?.div(x)
+}
+
+/// The products of all before each element.
+fn products_before(products: &Tensor, dim: usize) -> Result<Tensor> {
+    let (dim, size) = (dim as isize, products.shape()[dim]);
+    let ones = products.narrow(dim, 0, 1)?.detach()?.ones_like()?;
+    Tensor::cat(&[&ones, &products.narrow(dim, 0, size - 1)?], dim)
 }
 
 /// As [`cumprod_backward`] without a division: the factors before each are multiplied already, and
-/// those behind it come by a recurrence.
+/// those behind it come by a recurrence. Has a derivative, too.
 fn without_each(grad: &Tensor, x: &Tensor, products: &Tensor, dim: usize) -> Result<Tensor> {
     let behind = Recurrence { dim }.call([grad, &next(x, dim)?])?;
-    let (dim, size) = (dim as isize, x.shape()[dim]);
-    let ones = x.narrow(dim, 0, 1)?.detach()?.ones_like()?;
-    let before = Tensor::cat(&[&ones, &products.narrow(dim, 0, size - 1)?], dim)?;
-    before.mul(&behind)
+    products_before(products, dim)?.mul(&behind)
+}
+
+/// As [`without_each`], by the steps that torch takes when no derivative is wanted, so that half
+/// precision is rounded alike. Behind a first zero all gradients are zero.
+fn up_to_first_zero(grad: &Tensor, x: &Tensor, products: &Tensor, dim: usize) -> Result<Tensor> {
+    let along = dim as isize;
+    let (is_zero, zeros) = (x.eq(0)?, x.eq(0)?.cumsum(along, None)?);
+    let (none, one) = (zeros.eq(0)?, zeros.eq(1)?);
+    let before = divided_out(&products.mul(grad)?.masked_fill(&none.eq(false)?, 0)?, x, dim)?;
+    let factors = x.masked_fill(&is_zero, 1)?.masked_fill(&one.eq(false)?, 1)?;
+    let terms = factors.cumprod(along, None)?.mul(&grad.masked_fill(&one.eq(false)?, 0)?)?;
+    let at_zero = products_before(products, dim)?.mul(&terms.sum_dims(&[along], true)?)?;
+    let others = at_zero.masked_fill(&is_zero.eq(false)?, 0)?.masked_fill(&one.eq(false)?, 0)?;
+    before.where_(&none, &others)
 }
 
 /// For each element the one after it along `dim`, and 0 for the last.
