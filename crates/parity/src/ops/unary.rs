@@ -61,7 +61,7 @@ pub(super) const OPS: &[Entry] = functions![
     sinc sinc_,
     sinh sinh_,
     sqrt sqrt_,
-    square,
+    square square_,
     tan tan_,
     tanh tanh_,
     trunc trunc_,

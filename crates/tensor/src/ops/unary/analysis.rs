@@ -68,4 +68,10 @@ impl Tensor {
         let _span = composite("aten::square", [self], |_| ());
         self.pow(2)
     }
+
+    /// [`square`](Tensor::square) in place.
+    pub fn square_(&self) -> Result<()> {
+        let _span = composite("aten::square_", [self], |_| ());
+        self.pow_(2)
+    }
 }

@@ -1,7 +1,8 @@
 //! Questions about each element, answered with bool.
 
+use crate::composite::composite;
 use crate::op::{InPlace, kernel_table};
-use crate::{DType, Kernel, Op, Result, Spec, Tensor, cpu};
+use crate::{DType, Kernel, Op, Options, Result, Spec, Tensor, cpu};
 use cresset_kernels::{Scalar, elementwise};
 
 /// One line per question.
@@ -39,16 +40,10 @@ macro_rules! questions {
 }
 
 questions! {
-    /// Whether each element is NaN.
-    IsNan, isnan: |x| x.as_f64().is_nan();
-    /// Whether each element is infinite.
-    IsInf, isinf: |x| x.as_f64().is_infinite();
     /// Whether each element is infinite and positive.
     IsPosInf, isposinf: |x| x.as_f64() == f64::INFINITY;
     /// Whether each element is infinite and negative.
     IsNegInf, isneginf: |x| x.as_f64() == f64::NEG_INFINITY;
-    /// Whether each element is a number, and not infinite.
-    IsFinite, isfinite: |x| x.as_f64().is_finite();
     /// Whether each element has a sign; `-0.0` has one.
     Signbit, signbit: |x| x.as_f64().is_sign_negative();
     /// Whether each element is 0.
@@ -61,6 +56,30 @@ impl InPlace for LogicalNot {
 }
 
 impl Tensor {
+    /// Whether each element is NaN.
+    pub fn isnan(&self) -> Result<Tensor> {
+        let _span = composite("aten::isnan", [self], |_| ());
+        self.ne(self)
+    }
+
+    /// Whether each element is infinite.
+    pub fn isinf(&self) -> Result<Tensor> {
+        let _span = composite("aten::isinf", [self], |_| ());
+        if !self.dtype().is_float() {
+            return Tensor::zeros(self.shape(), Options { dtype: DType::Bool, device: self.device() });
+        }
+        self.abs()?.eq(f64::INFINITY)
+    }
+
+    /// Whether each element is a number, and not infinite.
+    pub fn isfinite(&self) -> Result<Tensor> {
+        let _span = composite("aten::isfinite", [self], |_| ());
+        if !self.dtype().is_float() {
+            return Tensor::ones(self.shape(), Options { dtype: DType::Bool, device: self.device() });
+        }
+        self.eq(self)?.mul(&self.abs()?.ne(f64::INFINITY)?)
+    }
+
     /// [`logical_not`](Tensor::logical_not) in place: 1 where an element is 0, 0 elsewhere.
     pub fn logical_not_(&self) -> Result<()> {
         LogicalNot.call_in_place([self])
