@@ -41,7 +41,7 @@ impl Kernel for Glu {
 
     fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
         let (reading, mut writing) = (x.read(), out.write());
-        let [a, b] = halves(x.layout(), self.dim).map(Box::new);
+        let [a, b] = halves(x.layout(), self.dim);
         let view = |layout| View::new(reading.bytes(), x.dtype(), layout);
         elementwise::float_binary(Gated, view(&a), view(&b), out.elements_mut(&mut writing));
         Ok(())
