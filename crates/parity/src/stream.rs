@@ -48,7 +48,7 @@ impl Stream {
     /// A number from 0 to 1 in double precision, 1 excluded.
     pub(crate) fn uniform(&mut self) -> f64 {
         let (high, low) = (u64::from(self.next()), u64::from(self.next()));
-        let bits = (high << 32 | low) & ((1 << 53) - 1);
+        let bits = ((high << 32) | low) & ((1 << 53) - 1);
         bits as f64 / (1u64 << 53) as f64
     }
 }

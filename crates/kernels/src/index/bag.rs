@@ -53,7 +53,7 @@ impl Bags {
             return Err(OutOfRange { index: 0, size: 0 });
         }
         let rows: Vec<Option<usize>> =
-            rows.into_iter().map(|row| Some(row).filter(|_| Some(row) != padding)).collect();
+            rows.into_iter().map(|row| (Some(row) != padding).then_some(row)).collect();
         for (&row, &bag) in rows.iter().zip(&bags) {
             if let Some(row) = row {
                 counts[bag] += 1;

@@ -16,7 +16,7 @@ impl<'a> Labels<'a> {
         let &[_, classes] = shape else { panic!("multilabel_margin: {shape:?} is not [samples, classes]") };
         assert_eq!(target.shape(), shape, "multilabel_margin: a class or -1 for each score");
         let target = pack::<i64>(target);
-        match target.iter().find(|&&class| class < -1 || class >= classes as i64) {
+        match target.iter().find(|class| !(-1..classes as i64).contains(*class)) {
             Some(&index) => Err(OutOfRange { index, size: classes }),
             None => Ok(Labels { target, classes }),
         }

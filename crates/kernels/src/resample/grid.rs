@@ -49,7 +49,7 @@ impl Sampling {
             let slope = count * half;
             ((coordinate + T::ONE) * slope - half, slope)
         };
-        let inside = |at: T| (at >= T::ZERO && at < count).then(|| at.wide() as usize);
+        let inside = |at: T| (T::ZERO..count).contains(&at).then(|| at.wide() as usize);
         if self.method == Method::Cubic {
             let second = place.floor();
             let tap = |(k, [value, first, bend]): (usize, [f64; 3])| {

@@ -150,6 +150,7 @@ pub struct EmbeddingBagDenseBackward {
 
 impl Op for EmbeddingBagDenseBackward {
     const NAME: &'static str = "aten::_embedding_bag_dense_backward";
+    const BACKWARD: &'static str = "NotImplemented";
     /// The gradient, indices, where bags begin, and the rows of maxima; a weight per index.
     type Inputs<'a> = ([&'a Tensor; 4], Option<&'a Tensor>);
     type Output = Tensor;
@@ -221,6 +222,7 @@ pub struct EmbeddingBagWeightsBackward(pub EmbeddingBagging);
 
 impl Op for EmbeddingBagWeightsBackward {
     const NAME: &'static str = "aten::_embedding_bag_per_sample_weights_backward";
+    const BACKWARD: &'static str = "NotImplemented";
     /// The gradient, the table, indices and where bags begin.
     type Inputs<'a> = [&'a Tensor; 4];
     type Output = Tensor;

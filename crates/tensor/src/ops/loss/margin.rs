@@ -133,6 +133,7 @@ pub struct MultilabelMarginLossBackward {
 
 impl Op for MultilabelMarginLossBackward {
     const NAME: &'static str = "aten::multilabel_margin_loss_backward";
+    const BACKWARD: &'static str = "NotImplemented";
     /// The gradient, the scores, the targets.
     type Inputs<'a> = [&'a Tensor; 3];
     type Output = Tensor;
@@ -293,7 +294,7 @@ impl Tensor {
             visit(Argument::Bool(how.swap));
             visit(Argument::Int(reduction_number(how.reduction)));
         });
-        if !(how.margin > 0.0) {
+        if how.margin.is_nan() || how.margin <= 0.0 {
             let text = format_args!("expects a margin above 0, not {}", how.margin);
             return Err(Error::new(Cause::Argument, NAME, text));
         }

@@ -145,6 +145,7 @@ macro_rules! samplers {
 
         impl Op for $double {
             const NAME: &'static str = concat!("aten::", $name, "_double_backward");
+            const BACKWARD: &'static str = "NotImplemented";
             /// Gradients of the gradients of images and grid; the gradient, the images, the grid.
             type Inputs<'a> = [&'a Tensor; 5];
             type Output = [Tensor; 3];

@@ -83,7 +83,7 @@ fn spread<T: Copy + std::fmt::Debug>(name: &str, given: &[T], rank: usize) -> Re
 fn scaled(size: usize, factor: f64) -> Result<usize> {
     let to = (size as f64 * factor).floor();
     // Beyond 2^53 sizes are no longer exact, and memory ends long before.
-    if to >= 0.0 && to < 9e15 {
+    if (0.0..9e15).contains(&to) {
         return Ok(to as usize);
     }
     let text = format_args!("a size of {size} cannot be made {factor} times as large");
