@@ -32,7 +32,7 @@ pub(super) fn map2(
     out: &Tensor,
     run: impl FnOnce(View<'_>, View<'_>, ViewMut<'_>),
 ) -> Result<()> {
-    if !is_half(out.dtype()) || !a.shape().is_empty() && !b.shape().is_empty() {
+    if !is_half(out.dtype()) || a.tensor().is_some() && b.tensor().is_some() {
         return cpu::map2(a, b, out.dtype(), out, run);
     }
     let wide = Tensor::uninit(out.shape(), DType::F32, out.device())?;
@@ -85,7 +85,7 @@ macro_rules! kinds {
             where
                 for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>>,
             {
-                let alone = b.shape().is_empty() && is_half(a.dtype());
+                let alone = b.tensor().is_none() && is_half(a.dtype());
                 if alone || infer(O::IN_PLACE, (a, b))?.dtype != a.dtype() {
                     return op.write_copy((a, b));
                 }
