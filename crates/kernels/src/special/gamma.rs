@@ -50,9 +50,10 @@ pub(crate) fn polygamma(n: u32, x: f64) -> f64 {
             PI * PI / (sine * sine) - zeta(2, 1.0 - x)
         }
         n => {
-            let factorial: f64 = (1..=n).map(f64::from).product();
+            // Beyond 170 it is infinite.
+            let factorial: f64 = (1..=n.min(171)).map(f64::from).product();
             let sign = if n % 2 == 0 { -1.0 } else { 1.0 };
-            sign * factorial * zeta(n + 1, x)
+            sign * factorial * zeta(n.saturating_add(1), x)
         }
     }
 }
@@ -77,7 +78,8 @@ fn zeta(s: u32, x: f64) -> f64 {
 fn zeta_above(s: u32, x: f64) -> f64 {
     let s = f64::from(s);
     let (mut x, mut sum) = (x, 0.0);
-    while x < FAR + s {
+    // Powers beyond the 200th leave nothing that far out.
+    while x < FAR + s.min(200.0) {
         sum += x.powf(-s);
         x += 1.0;
     }
