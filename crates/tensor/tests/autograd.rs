@@ -263,3 +263,30 @@ fn a_hundred_thousand_changes_through_views_do_not_overflow_the_stack_either() {
     };
     std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
 }
+
+#[test]
+fn nodes_are_called_as_in_torch() {
+    let x = Tensor::new([0.5f32, 1.5]).unwrap().with_grad().unwrap();
+    let y = Tensor::new([1.0f32, 2.0]).unwrap();
+    let mask = y.gt(1.5).unwrap();
+    let index = Tensor::new([0i64]).unwrap();
+    let rows: [(&str, cresset_tensor::Result<Tensor>); 14] = [
+        ("MulBackward0", x.mul(2.0)),
+        ("PowBackward0", x.pow(2)),
+        ("PowBackward1", x.pow(&y)),
+        ("PowBackward2", x.rpow(2.0)),
+        ("RemainderBackward0", x.remainder(2.0)),
+        ("RemainderBackward1", x.remainder(&y)),
+        ("ClampMinBackward0", x.clamp_min(0.0)),
+        ("ClampMinBackward1", x.clamp_min(&y)),
+        ("ClampBackward1", x.clamp(0.0, 1.0)),
+        ("MaskedFillBackward0", x.masked_fill(&mask, 0.0)),
+        ("MaskedFillBackward1", x.masked_fill(&mask, &Tensor::new(1.0f32).unwrap())),
+        ("ScatterBackward0", x.scatter(0, &index, &y)),
+        ("ScatterBackward1", x.scatter(0, &index, 1.0)),
+        ("SumBackward1", x.sum_dims(&[0], false)),
+    ];
+    for (name, result) in rows {
+        assert_eq!(result.unwrap().grad_fn(), Some(name));
+    }
+}

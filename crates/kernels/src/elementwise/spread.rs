@@ -13,6 +13,12 @@ use std::ops::Range;
 /// How many elements of a run are computed at once where an operand stands still.
 const PIECE: usize = 256;
 
+/// A loop over slices of one length, the last of them written.
+type Loop2<'a, A, B, O> = &'a dyn Fn(&[A], &[B], &mut [O]);
+type Loop3<'a, A, B, C, O> = &'a dyn Fn(&[A], &[B], &[C], &mut [O]);
+/// A loop that changes the first slice.
+type Change3<'a, T> = &'a dyn Fn(&mut [T], &[T], &[T]);
+
 /// One operand along a run: its elements, or a single one over and over.
 struct Operand<'a, T: Element> {
     elements: &'a [T],
@@ -70,7 +76,7 @@ pub(super) fn map2<A: Element, B: Element, O: Element>(
     a: View<'_>,
     b: View<'_>,
     mut out: ViewMut<'_>,
-    each: &dyn Fn(&[A], &[B], &mut [O]),
+    each: Loop2<'_, A, B, O>,
 ) {
     let rows = Rows::new([out.layout(), a.layout(), b.layout()]);
     if !rows.are_plain() {
@@ -90,7 +96,7 @@ pub(super) fn map2<A: Element, B: Element, O: Element>(
 pub(super) fn map3<A: Element, B: Element, C: Element, O: Element>(
     [a, b, c]: [View<'_>; 3],
     mut out: ViewMut<'_>,
-    each: &dyn Fn(&[A], &[B], &[C], &mut [O]),
+    each: Loop3<'_, A, B, C, O>,
 ) {
     let rows = Rows::new([out.layout(), a.layout(), b.layout(), c.layout()]);
     if !rows.are_plain() {
@@ -145,12 +151,7 @@ pub(super) fn update2<A: Element, B: Element>(
     });
 }
 
-pub(super) fn update3<T: Element>(
-    mut a: ViewMut<'_>,
-    b: View<'_>,
-    c: View<'_>,
-    each: &dyn Fn(&mut [T], &[T], &[T]),
-) {
+pub(super) fn update3<T: Element>(mut a: ViewMut<'_>, b: View<'_>, c: View<'_>, each: Change3<'_, T>) {
     let rows = Rows::new([a.layout(), b.layout(), c.layout()]);
     if !rows.are_plain() {
         return change(a, |a| each(a, &pack(b), &pack(c)));

@@ -70,7 +70,7 @@ fn zeta(s: u32, x: f64) -> f64 {
     // The terms below 0 are, up to their sign, the difference of two such sums.
     let fraction = x - whole;
     let below = zeta_above(s, 1.0 - fraction) - zeta_above(s, 1.0 - x);
-    let sign = if s % 2 == 0 { 1.0 } else { -1.0 };
+    let sign = if s.is_multiple_of(2) { 1.0 } else { -1.0 };
     sign * below + zeta_above(s, fraction)
 }
 

@@ -29,6 +29,8 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     /// What its node in the backward graph is called, e.g. `AddBackward0`; empty if the
     /// operator has no derivative.
     const BACKWARD: &'static str = "";
+    /// The same for calls in which a number stands for a tensor, where torch tells them apart.
+    const BACKWARD_BY_NUMBER: &'static str = Self::BACKWARD;
     /// What the derivative needs to see again.
     const SAVES: Saves = Saves::Nothing;
     /// Whether the output only shows elements of the first input, and the derivative is no more

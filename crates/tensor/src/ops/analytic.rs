@@ -37,7 +37,7 @@ pairs! {
             )
         };
     /// `self * log(other)`; 0 where this is 0, unless the other is NaN.
-    Xlogy, xlogy / xlogy_: "aten::xlogy_"; "aten::xlogy", "XlogyBackward0",
+    Xlogy, xlogy / xlogy_: "aten::xlogy_"; "aten::xlogy", "XlogyBackward0" by number "XlogyBackward2",
         saves Saves::Inputs, differentiable 1, floats(functions::Xlogy), |ctx| {
             let (a, b) = (ctx.saved(0), ctx.operand(1));
             grads!(ctx;

@@ -53,7 +53,8 @@ fn shared(ctx: &Backward<'_>) -> Result<Tensor> {
 
 /// One line per bound.
 macro_rules! bounds {
-    ($($(#[$doc:meta])* $op:ident, $method:ident / $method_:ident: $name:literal, $in_place:literal, $backward:literal,
+    ($($(#[$doc:meta])* $op:ident, $method:ident / $method_:ident: $name:literal, $in_place:literal,
+        $backward:literal by number $by_number:literal,
         $function:ident, $inside:ident, $outside:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug)]
@@ -62,6 +63,7 @@ macro_rules! bounds {
         impl Op for $op {
             const NAME: &'static str = $name;
             const BACKWARD: &'static str = $backward;
+            const BACKWARD_BY_NUMBER: &'static str = $by_number;
             const SAVES: Saves = Saves::Inputs;
             type Inputs<'a> = Pair<'a>;
             type Output = Tensor;
@@ -117,12 +119,12 @@ macro_rules! bounds {
 bounds! {
     /// Each element, but at least the bound, a tensor or a number. At the bound, a number gives no gradient
     /// and a tensor takes half of it.
-    ClampMin, clamp_min / clamp_min_: "aten::clamp_min", "aten::clamp_min_", "ClampMinBackward0",
-        Maximum, gt, lt;
+    ClampMin, clamp_min / clamp_min_: "aten::clamp_min", "aten::clamp_min_",
+        "ClampMinBackward1" by number "ClampMinBackward0", Maximum, gt, lt;
     /// Each element, but at most the bound, a tensor or a number. At the bound, a number gives no gradient
     /// and a tensor takes half of it.
-    ClampMax, clamp_max / clamp_max_: "aten::clamp_max", "aten::clamp_max_", "ClampMaxBackward0",
-        Minimum, lt, gt;
+    ClampMax, clamp_max / clamp_max_: "aten::clamp_max", "aten::clamp_max_",
+        "ClampMaxBackward1" by number "ClampMaxBackward0", Minimum, lt, gt;
 }
 
 /// Each element, but at least the second operand and at most the third, which wins if they cross.
@@ -132,6 +134,7 @@ pub struct Clamp;
 impl Op for Clamp {
     const NAME: &'static str = "aten::clamp";
     const BACKWARD: &'static str = "ClampBackward0";
+    const BACKWARD_BY_NUMBER: &'static str = "ClampBackward1";
     const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = [Operand<'a>; 3];
     type Output = Tensor;

@@ -75,13 +75,13 @@ pairs! {
         saves Saves::Nothing, differentiable 0, quotients(functions::DivFloor),
         |ctx| grads!(ctx; ctx.grad().zeros_like()?, ctx.grad().zeros_like()?);
     /// What is left after division by `other`, with the sign of `other`.
-    Remainder, remainder / remainder_: "aten::remainder_"; "aten::remainder", "RemainderBackward1",
+    Remainder, remainder / remainder_: "aten::remainder_"; "aten::remainder", "RemainderBackward1" by number "RemainderBackward0",
         saves Saves::Inputs, differentiable 1, quotients(functions::Remainder), |ctx| grads!(ctx;
             ctx.grad().clone(),
             ctx.grad().neg()?.mul(&ctx.saved(0).div_rounded(ctx.operand(1), Rounding::Floor)?)?,
         );
     /// What is left after division by `other`, with the sign of this.
-    Fmod, fmod / fmod_: "aten::fmod_"; "aten::fmod", "FmodBackward1",
+    Fmod, fmod / fmod_: "aten::fmod_"; "aten::fmod", "FmodBackward1" by number "FmodBackward0",
         saves Saves::Inputs, differentiable 1, quotients(functions::Fmod), |ctx| grads!(ctx;
             ctx.grad().clone(),
             ctx.grad().neg()?.mul(&ctx.saved(0).div_rounded(ctx.operand(1), Rounding::Trunc)?)?,

@@ -34,7 +34,8 @@ pub struct MaskedFill;
 
 impl Op for MaskedFill {
     const NAME: &'static str = "aten::masked_fill";
-    const BACKWARD: &'static str = "MaskedFillBackward0";
+    const BACKWARD: &'static str = "MaskedFillBackward1";
+    const BACKWARD_BY_NUMBER: &'static str = "MaskedFillBackward0";
     const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the value, and the mask.
     type Inputs<'a> = [Operand<'a>; 3];

@@ -168,7 +168,7 @@ fn no_floats(op: &'static str, spec: Spec) -> Result<Spec> {
 /// derivative needs, which elements it is for, and the derivative.
 macro_rules! pairs {
     ($($(#[$doc:meta])* $op:ident, $method:ident $(/ $method_:ident: $in_place:literal)?;
-        $name:literal, $backward:literal, saves $saves:expr, differentiable $differentiable:expr,
+        $name:literal, $backward:literal $(by number $by_number:literal)?, saves $saves:expr, differentiable $differentiable:expr,
         $kind:ident($function:expr), |$ctx:ident| $derivative:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug)]
@@ -177,6 +177,7 @@ macro_rules! pairs {
         impl Op for $op {
             const NAME: &'static str = $name;
             const BACKWARD: &'static str = $backward;
+            $(const BACKWARD_BY_NUMBER: &'static str = $by_number;)?
             const SAVES: Saves = $saves;
             const DIFFERENTIABLE: usize = $differentiable;
             type Inputs<'a> = Pair<'a>;

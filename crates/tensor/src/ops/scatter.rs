@@ -149,6 +149,7 @@ pub struct Scatter {
 impl Op for Scatter {
     const NAME: &'static str = "aten::scatter";
     const BACKWARD: &'static str = "ScatterBackward0";
+    const BACKWARD_BY_NUMBER: &'static str = "ScatterBackward1";
     const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the source, and the index.
     type Inputs<'a> = [Operand<'a>; 3];

@@ -255,7 +255,8 @@ pub struct IndexFill {
 
 impl Op for IndexFill {
     const NAME: &'static str = "aten::index_fill";
-    const BACKWARD: &'static str = "IndexFillBackward0";
+    const BACKWARD: &'static str = "IndexFillBackward1";
+    const BACKWARD_BY_NUMBER: &'static str = "IndexFillBackward0";
     const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the value, and the index.
     type Inputs<'a> = [Operand<'a>; 3];
