@@ -80,8 +80,9 @@ fn a_linear_layer_nests_as_torch_s_does() {
     assert_eq!(addmm.flops(), 2 * 2 * 6 * 4);
     let numbers: Vec<Option<u64>> =
         trace.events().map(|event| event.sequence().map(|sequence| sequence.number)).collect();
-    let first = numbers[0].unwrap();
-    assert_eq!(numbers, [Some(first), Some(first), None, None, Some(first + 1)]);
+    // Views make no node of their own inside of t(); other tests may take numbers meanwhile.
+    let [Some(linear), Some(t), None, None, Some(addmm)] = numbers[..] else { panic!("{numbers:?}") };
+    assert!(linear <= t && t < addmm, "{numbers:?}");
 }
 
 #[test]

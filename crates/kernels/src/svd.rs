@@ -19,6 +19,9 @@ pub fn svd(x: View<'_>, u: ViewMut<'_>, s: ViewMut<'_>, vt: ViewMut<'_>) {
     let k = m.min(n);
     let shapes = (u.shape(), s.shape(), vt.shape());
     assert!(shapes == (&[stack, m, k], &[stack, k], &[stack, k, n]), "svd: {shapes:?} for {:?}", x.shape());
+    if x.layout().is_empty() {
+        return;
+    }
     let elements = to_vec::<f64>(x);
     let (mut us, mut ss, mut vts) = (Vec::new(), Vec::new(), Vec::new());
     for matrix in 0..stack {

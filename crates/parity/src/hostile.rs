@@ -40,7 +40,9 @@ fn no_arguments_make_an_operator_panic() {
             continue;
         }
         let golden = Golden::read(&path).unwrap().unwrap();
-        if let Some(entry) = ops::find(&golden.name()).or_else(|| ops::find(&golden.op)) {
+        let nothing = golden.cases.is_empty() && golden.errors.is_empty();
+        let entry = ops::find(&golden.name()).or_else(|| ops::find(&golden.op));
+        if let Some(entry) = entry.filter(|_| !nothing) {
             panics.extend(attack(&golden, entry, &mut Dice::new(seed as u64)));
         }
     }

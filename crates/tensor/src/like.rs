@@ -17,7 +17,7 @@ macro_rules! likes {
             #[doc = concat!("As [`", stringify!($like), "`](Tensor::", stringify!($like), "), but for what `to` says.")]
             pub fn $like_with(&self, to: impl Into<To>) -> Result<Tensor> {
                 let _span = composite($like_name, [self], |_| {});
-                let out = self.new_memory($like_name, self.shape(), to.into())?;
+                let out = self.like_memory($like_name, to.into())?;
                 $fill(&out)?;
                 Ok(out)
             }
@@ -65,6 +65,13 @@ impl Tensor {
         to: impl Into<To>,
     ) -> Result<Tensor> {
         self.filled("aten::new_full", shape.as_ref(), value.into(), to.into())
+    }
+
+    /// New memory of this shape, which is an operator of its own inside of others.
+    fn like_memory(&self, op: &'static str, to: To) -> Result<Tensor> {
+        const EMPTY: &str = "aten::empty_like";
+        let _span = (op != EMPTY).then(|| composite(EMPTY, [self], |_| {}));
+        self.new_memory(op, self.shape(), to)
     }
 
     fn filled(&self, op: &'static str, shape: &[usize], value: Scalar, to: To) -> Result<Tensor> {

@@ -4,6 +4,7 @@ mod autograd;
 mod changes;
 mod checkpoints;
 mod display;
+mod extremes;
 mod functional;
 mod functions;
 mod gradients;

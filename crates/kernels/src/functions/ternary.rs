@@ -1,11 +1,25 @@
 //! Functions of three numbers.
 
-use super::{FloatTernary, Ternary, functions};
+use super::{FloatBinary, FloatTernary, Ternary, functions};
 use crate::{Float, Number, Scalar};
 
 functions! { FloatTernary of Float:
     /// From `a` towards `b` by the share `c`
     Lerp(a, b, c) => if c.abs() < T::ONE / (T::ONE + T::ONE) { a + c * (b - a) } else { b - (b - a) * (T::ONE - c) };
+}
+
+/// From `a` towards `b` by one share for all, which is not rounded to the type of half-precision elements
+#[derive(Clone, Copy, Debug)]
+pub struct LerpBy {
+    /// 0 is `a`, 1 is `b`.
+    pub share: f64,
+}
+
+impl FloatBinary for LerpBy {
+    #[inline(always)]
+    fn apply<T: Float>(self, a: T, b: T) -> T {
+        Lerp.apply(a, b, T::narrow(self.share))
+    }
 }
 
 /// `a + value * b / c`

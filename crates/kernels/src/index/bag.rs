@@ -4,6 +4,7 @@ use super::places::numbers;
 use crate::computing::{load, store};
 use crate::elementwise::to_vec;
 use crate::{DType, Float, OutOfRange, View, ViewMut};
+use std::collections::HashMap;
 
 /// What becomes of the rows of a bag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Bags {
     /// How many rows a bag has.
     counts: Vec<usize>,
     /// How often a row is in any bag.
-    frequencies: Vec<usize>,
+    frequencies: HashMap<usize, usize>,
 }
 
 impl Bags {
@@ -48,7 +49,7 @@ impl Bags {
             let end = starts.get(bag + 1).copied().unwrap_or(rows.len());
             bags[start..end].fill(bag);
         }
-        let (mut counts, mut frequencies) = (vec![0; offsets.len()], vec![0; size]);
+        let (mut counts, mut frequencies) = (vec![0; offsets.len()], HashMap::new());
         if offsets.is_empty() && !rows.is_empty() {
             return Err(OutOfRange { index: 0, size: 0 });
         }
@@ -57,7 +58,7 @@ impl Bags {
         for (&row, &bag) in rows.iter().zip(&bags) {
             if let Some(row) = row {
                 counts[bag] += 1;
-                frequencies[row] += 1;
+                *frequencies.entry(row).or_default() += 1;
             }
         }
         Ok(Bags { rows, bags, counts, frequencies })
@@ -172,7 +173,7 @@ impl Gradient<'_> {
         let width = grad.shape()[1];
         let (grad, weights) = (load::<T>(grad), weights.map(load::<T>));
         let share = |row: usize| {
-            T::narrow(if self.by_frequency { 1.0 / self.bags.frequencies[row].max(1) as f64 } else { 1.0 })
+            T::narrow(if self.by_frequency { 1.0 / self.bags.frequencies[&row] as f64 } else { 1.0 })
         };
         store::<T>(out, |out| {
             out.fill(T::ZERO);

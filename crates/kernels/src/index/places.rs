@@ -85,9 +85,15 @@ impl Places {
 
     /// Everything that one choice along each axis leads to, in row-major order.
     fn product(mut axes: Vec<Axis>) -> Places {
+        let is_empty = |axis: &Axis| match axis {
+            Axis::All { size, .. } => *size == 0,
+            Axis::Listed(listed) => listed.is_empty(),
+        };
+        if axes.iter().any(is_empty) {
+            return Places { starts: Vec::new(), run: 1 };
+        }
         let mut run = 1;
         while let Some(Axis::All { size, stride }) = axes.last()
-            && *size > 0
             && (*size == 1 || *stride == run)
         {
             run *= size;

@@ -5,6 +5,7 @@ use super::{Combine, Places, pick, put};
 use crate::elementwise::{contiguous, fill};
 use crate::{Float, OutOfRange, Scalar, View, ViewMut, with_dtype};
 use ndarray::{ArrayViewMutD, Axis};
+use std::collections::HashMap;
 
 /// `out[i.., :] = weight[indices[i..], :]`: indices of any shape, weight of two dimensions.
 pub fn embedding(weight: View<'_>, indices: View<'_>, out: ViewMut<'_>) -> Result<(), OutOfRange> {
@@ -44,12 +45,12 @@ fn clear_row(out: ViewMut<'_>, row: usize) {
 
 /// Divides each row of `out` by how often `indices`, known to be good, name it.
 pub fn divide_rows_by_count(indices: View<'_>, mut out: ViewMut<'_>) {
-    let mut counts = vec![0usize; out.shape()[0]];
-    let indices = numbers(indices, counts.len(), false).expect("the indices were looked at before");
-    indices.into_iter().for_each(|row| counts[row] += 1);
+    let mut counts = HashMap::<usize, usize>::new();
+    let indices = numbers(indices, out.shape()[0], false).expect("the indices were looked at before");
+    indices.into_iter().for_each(|row| *counts.entry(row).or_default() += 1);
     with_dtype!(out.dtype(), [floats] T => {
-        for (row, &count) in out.array::<T>().axis_iter_mut(Axis(0)).zip(&counts).filter(|(_, count)| **count > 1) {
-            scale::<T>(row, 1.0 / count as f64);
+        for (row, count) in counts.into_iter().filter(|(_, count)| *count > 1) {
+            scale::<T>(out.array::<T>().index_axis_mut(Axis(0), row), 1.0 / count as f64);
         }
     }, else panic!("rows of floats are divided"));
 }

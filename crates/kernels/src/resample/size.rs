@@ -156,11 +156,15 @@ pub fn resize_backward(grad: View<'_>, lines: &[Line], out: ViewMut<'_>) {
 
 fn run<T: Float>(x: View<'_>, lines: &[Line], out: ViewMut<'_>, forward: bool) {
     let mut elements = load::<T>(x).into_owned();
-    let mut inner = 1;
-    // The last dimension first, so that what lies within the next one is done.
-    for line in lines.iter().rev() {
+    let size = |line: &Line, done: bool| if done == forward { line.to() } else { line.from };
+    let mut sizes: Vec<usize> = lines.iter().map(|line| size(line, false)).collect();
+    // Dimensions that shrink come first, so that nothing in between is larger than both ends.
+    let mut order: Vec<usize> = (0..lines.len()).rev().collect();
+    order.sort_by_key(|&dim| size(&lines[dim], true) > sizes[dim]);
+    for dim in order {
+        let (line, inner) = (&lines[dim], sizes[dim + 1..].iter().product());
         elements = if forward { line.forward(&elements, inner) } else { line.backward(&elements, inner) };
-        inner *= if forward { line.to() } else { line.from };
+        sizes[dim] = size(line, true);
     }
     store::<T>(out, |out| out.copy_from_slice(&elements));
 }

@@ -106,7 +106,9 @@ fn element_types_meet_as_on_the_host() {
     let of = |dtype| numbers(&[2, 3], 5).mul(8.0).unwrap().to_dtype(dtype).unwrap();
     for (a, b) in [(F32, F64), (F16, F32), (BF16, F16), (I32, I64), (U8, I8), (I64, F32), (Bool, I32)] {
         for (name, f) in &BINARY[..5] {
-            if (*name, b.is_float()) == ("add scaled", false) {
+            let fraction_of_integers = (*name, b.is_float()) == ("add scaled", false);
+            let difference_of_truths = name.contains("sub") && a == Bool;
+            if fraction_of_integers || difference_of_truths {
                 continue;
             }
             let point = of(b).as_strided(&[], &[], 1).unwrap();

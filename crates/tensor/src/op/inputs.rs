@@ -69,7 +69,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    fn given(self) -> Given<'a> {
+    pub(crate) fn given(self) -> Given<'a> {
         match self {
             Operand::Tensor(tensor) => Given::Tensor(tensor),
             Operand::Scalar(scalar) => Given::Scalar(scalar),

@@ -149,7 +149,10 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
     /// Calls the in-place form: the first input is changed.
     fn call_in_place(self, inputs: Self::Inputs<'_>) -> Result<()> {
         let _span = observe::span(&InFlight { op: &self, inputs, name: Self::IN_PLACE });
-        let target = first(inputs).expect("an in-place operator has a first input");
+        let Some(target) = first(inputs) else {
+            let text = "the first operand is to be changed, and a number cannot be";
+            return Err(Error::new(Cause::Argument, Self::IN_PLACE, text));
+        };
         let spec = self.infer(inputs)?;
         check_target(Self::IN_PLACE, &target, &spec)?;
         check_overlap(Self::IN_PLACE, &target, inputs)?;
@@ -193,14 +196,13 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
     }
 }
 
+/// The first input, if it is a tensor.
 fn first<I: Inputs>(inputs: I) -> Option<Tensor> {
     let mut first = None;
-    inputs.each(|tensor| {
-        if let (Given::Tensor(tensor), None) = (tensor, &first) {
-            first = Some(tensor.clone());
-        }
+    inputs.each(|given| {
+        first.get_or_insert_with(|| given.tensor().cloned());
     });
-    first
+    first.flatten()
 }
 
 fn check_target(op: &'static str, target: &Tensor, result: &Spec) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Scaled dot-product attention.
 
-use super::SoftmaxBackward;
+use super::{SoftmaxBackward, check_dims};
 use crate::autograd::Saves;
 use crate::{Backward, Cause, DType, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
@@ -27,6 +27,7 @@ impl Op for SafeSoftmax {
 
 impl Forward for SafeSoftmax {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        check_dims(Self::NAME, &[self.dim], x)?;
         let dim = self.dim as isize;
         let out = x.softmax(dim)?;
         if x.shape().get(self.dim).is_none_or(|&size| size == 0) {

@@ -171,6 +171,7 @@ impl Kernel for Clamp {
 
     fn infer(&self, operands: [Operand<'_>; 3]) -> Result<Spec> {
         let [x, min, max] = operands;
+        super::places::must_be_tensor(Self::NAME, x)?;
         let shape = broadcast(Self::NAME, x.shape(), min.shape())?;
         let shape = broadcast(Self::NAME, &shape, max.shape())?;
         no_truths(Self::NAME, Spec { shape, dtype: common_type(operands) })

@@ -116,7 +116,7 @@ impl Kernel for EmbeddingDenseBackward {
         check_index(Self::NAME, indices)?;
         check_float(Self::NAME, grad)?;
         let width = grad.shape().last().copied().unwrap_or(1);
-        if grad.numel() != indices.numel() * width {
+        if indices.numel().checked_mul(width) != Some(grad.numel()) {
             let text = format_args!(
                 "gradient of shape {:?} for indices of shape {:?}",
                 grad.shape(),
@@ -186,6 +186,10 @@ impl InPlace for EmbeddingRenorm {
     kernel_table!(in place EmbeddingRenorm);
 
     fn cpu_in_place(&self, [weight, indices]: [&Tensor; 2]) -> Result<()> {
+        if indices.numel() == 0 {
+            // An index of nothing may be a view of the table itself, which would be locked twice.
+            return Ok(());
+        }
         let ([mut writing], picking) = crate::cpu::lock_all([weight], indices);
         index::renormalize(
             weight.elements_mut(&mut writing),

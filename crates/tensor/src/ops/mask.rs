@@ -1,7 +1,7 @@
 //! Elements picked and changed where a mask is true.
 
 use super::nonzero::host_only;
-use super::places::{Source, check_room, check_same_dtype, pick, start, tensor};
+use super::places::{Source, check_room, check_same_dtype, must_be_tensor, pick, start, tensor};
 use super::{broadcast, scalar_argument};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
@@ -47,8 +47,8 @@ impl Op for MaskedFill {
     }
 
     fn arguments(&self, [x, value, mask]: [Operand<'_>; 3], visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Tensor(tensor(x).argument()));
-        visit(Argument::Tensor(tensor(mask).argument()));
+        visit(x.given().into_argument());
+        visit(mask.given().into_argument());
         match value {
             Operand::Tensor(value) => visit(Argument::Tensor(value.argument())),
             Operand::Scalar(value) => visit(scalar_argument(value)),
@@ -60,6 +60,8 @@ impl Kernel for MaskedFill {
     kernel_table!(MaskedFill);
 
     fn infer(&self, [x, value, mask]: [Operand<'_>; 3]) -> Result<Spec> {
+        must_be_tensor(Self::NAME, x)?;
+        must_be_tensor(Self::NAME, mask)?;
         let (x, mask) = (tensor(x), tensor(mask));
         check_mask(Self::NAME, mask)?;
         if let Operand::Tensor(value) = value {

@@ -188,6 +188,11 @@ pub(crate) fn scalar_argument(scalar: Scalar) -> Argument<'static> {
     }
 }
 
+/// An element type as observers see it.
+pub(crate) fn dtype_argument(dtype: Option<crate::DType>) -> Argument<'static> {
+    dtype.map_or(Argument::None, |dtype| Argument::Text(dtype.name()))
+}
+
 /// Sizes as observers see them.
 pub(crate) fn sizes(sizes: &[usize]) -> smallvec::SmallVec<[i64; 4]> {
     sizes.iter().map(|&size| size as i64).collect()

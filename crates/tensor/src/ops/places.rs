@@ -39,7 +39,18 @@ pub(super) fn check_room(op: &'static str, shape: &[usize]) -> Result<()> {
     Err(Error::new(Cause::Memory, op, format_args!("no memory to list the places of {shape:?} elements")))
 }
 
-/// The tensor of an operand that is never a number.
+/// Refuses a number where only a tensor can stand.
+pub(super) fn must_be_tensor(op: &'static str, operand: Operand<'_>) -> Result<()> {
+    match operand {
+        Operand::Tensor(_) => Ok(()),
+        Operand::Scalar(number) => {
+            let text = format_args!("expects a tensor in the place of {number}");
+            Err(Error::new(Cause::Argument, op, text))
+        }
+    }
+}
+
+/// The tensor of an operand that [`must_be_tensor`].
 pub(super) fn tensor<'a>(operand: Operand<'a>) -> &'a Tensor {
     operand.tensor().expect("only a source may be a number")
 }

@@ -1,7 +1,7 @@
 //! Running sums, products and extremes along a dimension, and differences of neighbours.
 
 use super::reduce::{check_sum_type, placed, rank, sum_type};
-use super::{check_dims, check_float};
+use super::{check_dims, check_float, dtype_argument};
 use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::{InPlace, kernel_table};
 use crate::promote::float_type;
@@ -37,7 +37,7 @@ macro_rules! running {
             fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
                 visit(Argument::Tensor(x.argument()));
                 visit(Argument::Int(self.dim as i64));
-                visit(Argument::None);
+                visit(dtype_argument(self.dtype));
             }
         }
 
@@ -229,7 +229,11 @@ impl Tensor {
         }
         let parts: Vec<&Tensor> = before.into_iter().chain([self]).chain(after).collect();
         let mut x = if parts.len() == 1 { self.clone() } else { Tensor::cat(&parts, dim)? };
-        for _ in 0..times.min(x.shape()[along]) {
+        let size = x.shape()[along];
+        if x.numel() == 0 || times >= size {
+            return x.narrow(dim, 0, size.saturating_sub(times))?.copy();
+        }
+        for _ in 0..times {
             let count = x.shape()[along] - 1;
             let (low, high) = (x.narrow(dim, 0, count)?, x.narrow(dim, 1, count)?);
             x = if x.dtype() == DType::Bool { high.eq(&low)?.eq(false)? } else { high.sub(&low)? };

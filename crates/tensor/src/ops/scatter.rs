@@ -1,6 +1,8 @@
 //! Elements picked and changed by an index that has a number for each of them.
 
-use super::places::{Source, check_index, check_room, check_same_dtype, out_of_range, pick, start, tensor};
+use super::places::{
+    Source, check_index, check_room, check_same_dtype, must_be_tensor, out_of_range, pick, start, tensor,
+};
 use super::{broadcast, check_dims, scalar_argument};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
@@ -82,9 +84,9 @@ pub(super) fn in_order(
     [x, source, index]: [Operand<'_>; 3],
     visit: &mut dyn FnMut(Argument<'_>),
 ) {
-    visit(Argument::Tensor(tensor(x).argument()));
+    visit(x.given().into_argument());
     visit(Argument::Int(dim as i64));
-    visit(Argument::Tensor(tensor(index).argument()));
+    visit(index.given().into_argument());
     match source {
         Operand::Tensor(source) => visit(Argument::Tensor(source.argument())),
         Operand::Scalar(value) => visit(scalar_argument(value)),
@@ -190,6 +192,8 @@ impl Kernel for Scatter {
     kernel_table!(Scatter);
 
     fn infer(&self, [x, source, index]: [Operand<'_>; 3]) -> Result<Spec> {
+        must_be_tensor(Self::NAME, x)?;
+        must_be_tensor(Self::NAME, index)?;
         let x = tensor(x);
         check_source(Self::NAME, x, self.dim, tensor(index), source)?;
         if matches!(self.how, Combine::Replace | Combine::Add | Combine::Multiply) {

@@ -1,6 +1,8 @@
 //! Slices along one dimension, picked and changed by an index of one dimension.
 
-use super::places::{Source, check_index, check_room, check_same_dtype, out_of_range, pick, start, tensor};
+use super::places::{
+    Source, check_index, check_room, check_same_dtype, must_be_tensor, out_of_range, pick, start, tensor,
+};
 use super::{check_dims, scalar_argument, scaled};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
@@ -273,9 +275,9 @@ impl Op for IndexFill {
     }
 
     fn arguments(&self, [x, value, index]: [Operand<'_>; 3], visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Tensor(tensor(x).argument()));
+        visit(x.given().into_argument());
         visit(Argument::Int(self.dim as i64));
-        visit(Argument::Tensor(tensor(index).argument()));
+        visit(index.given().into_argument());
         match value {
             Operand::Tensor(value) => visit(Argument::Tensor(value.argument())),
             Operand::Scalar(value) => visit(scalar_argument(value)),
@@ -287,6 +289,8 @@ impl Kernel for IndexFill {
     kernel_table!(IndexFill);
 
     fn infer(&self, [x, value, index]: [Operand<'_>; 3]) -> Result<Spec> {
+        must_be_tensor(Self::NAME, x)?;
+        must_be_tensor(Self::NAME, index)?;
         let x = tensor(x);
         check_rows(Self::NAME, x, self.dim, tensor(index))?;
         if value.shape().is_empty() {

@@ -1,6 +1,6 @@
 //! Softmax and its logarithm along a dimension.
 
-use super::{check_dims, check_float};
+use super::{check_dims, check_float, dtype_argument};
 use crate::autograd::Saves;
 use crate::op::{Operand, kernel_table};
 use crate::promote::float_type;
@@ -168,5 +168,5 @@ impl Tensor {
 
 fn along_arguments(dim: usize, dtype: Option<DType>, visit: &mut dyn FnMut(Argument<'_>)) {
     visit(Argument::Int(dim as i64));
-    visit(dtype.map_or(Argument::None, |dtype| Argument::Text(dtype.name())));
+    visit(dtype_argument(dtype));
 }

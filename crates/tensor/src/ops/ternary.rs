@@ -171,12 +171,6 @@ fn infer_lerp(op: &'static str, tensors: &[&Tensor]) -> Result<Spec> {
     Err(Error::new(Cause::DType, op, format_args!("expects floats of one dtype, not {dtypes:?}")))
 }
 
-fn lerp(a: &Tensor, b: &Tensor, weight: Operand<'_>) -> Result<()> {
-    cpu::change(a, [Operand::Tensor(b), weight], |a, [b, weight]| {
-        elementwise::float_ternary_in_place(functions::Lerp, a, b, weight);
-    })
-}
-
 impl Op for Lerp {
     const NAME: &'static str = "aten::lerp";
     const BACKWARD: &'static str = "LerpBackward0";
@@ -212,7 +206,8 @@ impl InPlace for Lerp {
     kernel_table!(in place Lerp);
 
     fn cpu_in_place(&self, [a, b]: [&Tensor; 2]) -> Result<()> {
-        lerp(a, b, Operand::Scalar(self.weight))
+        let f = functions::LerpBy { share: self.weight.as_f64() };
+        cpu::change(a, [Operand::Tensor(b)], |a, [b]| elementwise::float_binary_in_place(f, a, b))
     }
 }
 
@@ -252,7 +247,9 @@ impl InPlace for LerpTensor {
     kernel_table!(in place LerpTensor);
 
     fn cpu_in_place(&self, [a, b, weight]: [&Tensor; 3]) -> Result<()> {
-        lerp(a, b, Operand::Tensor(weight))
+        cpu::change(a, [Operand::Tensor(b), Operand::Tensor(weight)], |a, [b, weight]| {
+            elementwise::float_ternary_in_place(functions::Lerp, a, b, weight);
+        })
     }
 }
 

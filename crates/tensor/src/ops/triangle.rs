@@ -78,7 +78,9 @@ impl Tensor {
     /// Rows and columns of the elements on and below a diagonal of a matrix, as `dtype`.
     pub fn tril_indices(rows: usize, columns: usize, offset: isize, dtype: DType) -> Result<Tensor> {
         let end = |row: usize| offset.saturating_add_unsigned(row).saturating_add(1);
-        triangle_indices("aten::tril_indices", rows, dtype, |row| {
+        let count = below(rows, columns, offset);
+        let start = offset.min(0).unsigned_abs().min(rows);
+        triangle_indices("aten::tril_indices", start..rows, count, dtype, |row| {
             0..usize::try_from(end(row)).unwrap_or(0).min(columns)
         })
     }
@@ -86,13 +88,29 @@ impl Tensor {
     /// Rows and columns of the elements on and above a diagonal of a matrix, as `dtype`.
     pub fn triu_indices(rows: usize, columns: usize, offset: isize, dtype: DType) -> Result<Tensor> {
         let start = |row: usize| usize::try_from(offset.saturating_add_unsigned(row)).unwrap_or(0);
-        triangle_indices("aten::triu_indices", rows, dtype, |row| start(row).min(columns)..columns)
+        let all = (rows as i128).checked_mul(columns as i128);
+        let count = all.and_then(|all| Some(all - below(rows, columns, offset.saturating_sub(1))?));
+        triangle_indices("aten::triu_indices", 0..rows, count, dtype, |row| start(row).min(columns)..columns)
     }
+}
+
+/// How many elements of a matrix lie on and below a diagonal, unless that is beyond counting.
+fn below(rows: usize, columns: usize, offset: isize) -> Option<i128> {
+    let columns = columns as i128;
+    // Rows are ever longer by one, up to the width: how many elements all up to one of length `last` have.
+    let up_to = |last: i128| match last {
+        ..=0 => Some(0),
+        _ if last <= columns => Some(last * (last + 1) / 2),
+        _ => (last - columns).checked_mul(columns)?.checked_add(columns * (columns + 1) / 2),
+    };
+    let first = offset as i128 + 1;
+    Some(up_to(first + rows as i128 - 1)? - up_to(first - 1)?)
 }
 
 fn triangle_indices(
     op: &'static str,
-    rows: usize,
+    rows: std::ops::Range<usize>,
+    count: Option<i128>,
     dtype: DType,
     columns: impl Fn(usize) -> std::ops::Range<usize>,
 ) -> Result<Tensor> {
@@ -100,7 +118,7 @@ fn triangle_indices(
         let text = format_args!("indices are i64 or i32, not {dtype}");
         return Err(Error::new(Cause::DType, op, text));
     }
-    let count = (0..rows).try_fold(0usize, |count, row| count.checked_add(columns(row).len()));
+    let count = count.and_then(|count| usize::try_from(count).ok());
     let count = count.ok_or_else(|| Error::new(Cause::Memory, op, "more elements than can be counted"))?;
     let out = Tensor::uninit(&[2, count], DType::I64, Device::CPU).map_err(|error| error.in_op(op))?;
     {
@@ -108,7 +126,7 @@ fn triangle_indices(
         let mut elements = out.elements_mut(&mut writing);
         let elements = elements.slice::<i64>().expect("a fresh tensor is contiguous");
         let (first, second) = elements.split_at_mut(count);
-        let places = (0..rows).flat_map(|row| columns(row).map(move |column| (row, column)));
+        let places = rows.flat_map(|row| columns(row).map(move |column| (row, column)));
         for ((first, second), (row, column)) in first.iter_mut().zip(second).zip(places) {
             (*first, *second) = (row as i64, column as i64);
         }

@@ -342,7 +342,7 @@ impl Tensor {
     /// The loss of log-probabilities for a target that is all classes alike.
     fn smooth_loss(&self, target: &Tensor, total: &Tensor, how: ClassLoss<'_>) -> Result<Tensor> {
         let losses = self.weighted(how.weight)?.sum_dims(&[class_dim(self) as isize], false)?.neg()?;
-        let losses = losses.zero_where(&target.eq(how.ignore_index as f64)?)?;
+        let losses = losses.zero_where(&target.eq(how.ignore_index)?)?;
         match how.reduction {
             Reduction::None => Ok(losses),
             Reduction::Sum => losses.sum(),

@@ -140,7 +140,7 @@ impl Tensor {
     /// All but the last dimension as one, and what they were.
     pub(super) fn folded(&self) -> Result<(Tensor, Dims)> {
         let (outer, last) = self.shape().split_at(self.dim() - 1);
-        let rows = outer.iter().product();
+        let rows = count("aten::matmul", outer)?;
         Ok((self.reshape([rows, last[0]])?, Dims::from_slice(outer)))
     }
 
@@ -149,7 +149,7 @@ impl Tensor {
         let (stack_a, a) = self.shape().split_at(self.dim() - 2);
         let (stack_b, b) = other.shape().split_at(other.dim() - 2);
         let stack = broadcast("aten::matmul", stack_a, stack_b)?;
-        let count: usize = stack.iter().product();
+        let count = count("aten::matmul", &stack)?;
         let stacked = |x: &Tensor, last: &[usize]| {
             let full: Dims = stack.iter().chain(last).copied().collect();
             x.expand(full)?.reshape([count, last[0], last[1]])
@@ -160,10 +160,16 @@ impl Tensor {
     }
 }
 
+/// How many there are of these sizes: a tensor without elements may have dimensions beyond counting.
+fn count(op: &'static str, sizes: &[usize]) -> Result<usize> {
+    let count = sizes.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
+    count.ok_or_else(|| Error::new(Cause::Memory, op, format_args!("{sizes:?} are more than can be counted")))
+}
+
 /// Whether one product of matrices does for a stack on the left: the stack need not be copied, or
 /// the other's gradient would be summed over it anyway.
 fn folds(stack: &Tensor, other: &Tensor) -> bool {
-    let rows = stack.shape()[..stack.dim() - 1].iter().product();
+    let Ok(rows) = count("aten::matmul", &stack.shape()[..stack.dim() - 1]) else { return false };
     let flat = [rows, stack.shape()[stack.dim() - 1]];
     other.requires_grad() || stack.layout().view(&flat).is_some()
 }

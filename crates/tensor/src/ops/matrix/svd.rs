@@ -44,20 +44,22 @@ impl Op for Svd {
 /// singular values, and outside of it by what is left of the gradient there.
 fn gradient([u, s, vh]: [&Tensor; 3], [grad_u, grad_s, grad_vh]: [&Tensor; 3]) -> Result<Tensor> {
     let skew = |x: &Tensor| x.sub(&x.mt()?);
+    // Singular values that are equal, or 0, leave vectors open; gradients that ask nothing of them get 0.
+    let over = |x: &Tensor, gaps: &Tensor| x.div(gaps)?.zero_where(&x.eq(0)?);
     let (row, column) = (s.unsqueeze(-2)?, s.unsqueeze(-1)?);
     let ones = Tensor::eye(s.shape()[s.dim() - 1], s.shape()[s.dim() - 1], (s.dtype(), s.device()))?;
     let gaps = row.mul(&row)?.sub(&column.mul(&column)?)?.add(&ones)?;
-    let of_u = skew(&u.mt()?.matmul(grad_u)?)?.div(&gaps)?.mul(&row)?;
-    let of_v = skew(&vh.matmul(&grad_vh.mt()?)?)?.div(&gaps)?.mul(&column)?;
+    let of_u = over(&skew(&u.mt()?.matmul(grad_u)?)?, &gaps)?.mul(&row)?;
+    let of_v = over(&skew(&vh.matmul(&grad_vh.mt()?)?)?, &gaps)?.mul(&column)?;
     let inside = of_u.add(&of_v)?.add(&grad_s.diag_embed(0, -2, -1)?)?;
     let (m, k, n) = (u.shape()[u.dim() - 2], u.shape()[u.dim() - 1], vh.shape()[vh.dim() - 1]);
     if m > k {
-        let outside = grad_u.div(&row)?;
+        let outside = over(grad_u, &row)?;
         let outside = outside.sub(&u.matmul(&u.mt()?.matmul(&outside)?)?)?;
         return u.matmul(&inside)?.add(&outside)?.matmul(vh);
     }
     if n > k {
-        let outside = grad_vh.div(&column)?;
+        let outside = over(grad_vh, &column)?;
         let outside = outside.sub(&outside.matmul(&vh.mt()?)?.matmul(vh)?)?;
         return u.matmul(&inside.matmul(vh)?.add(&outside)?);
     }

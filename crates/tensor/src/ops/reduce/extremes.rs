@@ -1,6 +1,6 @@
 //! Largest and smallest elements, and where they are. NaN beats everything.
 
-use super::{as_vector, check_dims, fill, is_nan, kept, kept_layout, placed, reduced, sizes};
+use super::{as_vector, check_dims, check_reduced, fill, is_nan, kept, kept_layout, placed, reduced, sizes};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
@@ -111,6 +111,7 @@ macro_rules! over_dims {
             kernel_table!($op);
 
             fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+                check_reduced(Self::NAME, &self.dims, x)?;
                 check_some(Self::NAME, x, &self.dims)?;
                 Ok(Spec { shape: reduced(x.shape(), &self.dims, self.keep), dtype: x.dtype() })
             }

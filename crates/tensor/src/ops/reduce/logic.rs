@@ -1,6 +1,6 @@
 //! Whether any or all elements are other than zero, and how many are.
 
-use super::{check_dims, fill, reduce_arguments, reduced};
+use super::{check_reduced, fill, reduce_arguments, reduced};
 use crate::op::kernel_table;
 use crate::{DType, Kernel, Op, Result, Spec, Tensor, composite};
 use cresset_dispatch::observe::Argument;
@@ -24,7 +24,7 @@ macro_rules! truths {
             type Output = Tensor;
 
             fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
-                reduce_arguments(x, &self.dims, self.keep, visit);
+                reduce_arguments(x, &self.dims, self.keep, None, visit);
             }
         }
 
@@ -33,7 +33,7 @@ macro_rules! truths {
 
             /// Bytes stay bytes: in torch they once were its truth values.
             fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
-                check_dims(Self::NAME, &self.dims, x)?;
+                check_reduced(Self::NAME, &self.dims, x)?;
                 let dtype = if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool };
                 Ok(Spec { shape: reduced(x.shape(), &self.dims, self.keep), dtype })
             }

@@ -1,6 +1,6 @@
 //! The logarithm of a sum of exponentials, without overflow.
 
-use super::{kept, reduced, sizes};
+use super::{check_reduced, kept, reduced, sizes};
 use crate::autograd::Saves;
 use crate::promote::float_type;
 use crate::{Backward, Forward, Grads, Op, Result, Tensor, grads};
@@ -38,6 +38,7 @@ impl Op for Logsumexp {
 
 impl Forward for Logsumexp {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        check_reduced(Self::NAME, &self.dims, x)?;
         let x = x.to_dtype(float_type(x.dtype()))?;
         let shape = reduced(x.shape(), &self.dims, self.keep);
         let kept = kept(x.shape(), &self.dims);

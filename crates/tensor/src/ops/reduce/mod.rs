@@ -29,7 +29,7 @@ pub use unique::*;
 
 pub(super) use sort::rank;
 
-use super::{check_dims, sizes};
+use super::{check_dims, dtype_argument, sizes};
 use crate::{Cause, DType, Error, Layout, Result, Tensor};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, View, ViewMut};
@@ -37,6 +37,14 @@ use cresset_kernels::{Dims, View, ViewMut};
 /// The shape of `from` with `dims` reduced to size 1.
 pub(super) fn kept(from: &[usize], dims: &[usize]) -> Dims {
     from.iter().enumerate().map(|(dim, &size)| if dims.contains(&dim) { 1 } else { size }).collect()
+}
+
+/// As [`check_dims`], but a tensor without dimensions has none to reduce.
+fn check_reduced(op: &'static str, dims: &[usize], x: &Tensor) -> Result<()> {
+    match x.dim() == 0 && !dims.is_empty() {
+        true => check_dims(op, &[usize::MAX], x),
+        false => check_dims(op, dims, x),
+    }
 }
 
 /// The shape of `from` reduced over `dims`.
@@ -70,15 +78,19 @@ fn spread(grad: &Tensor, from: &[usize], dims: &[usize]) -> Result<Tensor> {
     grad.reshape(kept(from, dims))?.expand(from)
 }
 
-fn reduce_arguments(x: &Tensor, dims: &[usize], keep: bool, visit: &mut dyn FnMut(Argument<'_>)) {
+fn reduce_arguments(
+    x: &Tensor,
+    dims: &[usize],
+    keep: bool,
+    dtype: Option<DType>,
+    visit: &mut dyn FnMut(Argument<'_>),
+) {
     visit(Argument::Tensor(x.argument()));
-    if !keep && dims.len() == x.dim() {
-        visit(Argument::None);
-        return;
+    if keep || dims.len() < x.dim() {
+        visit(Argument::Ints(&sizes(dims)));
+        visit(Argument::Bool(keep));
     }
-    visit(Argument::Ints(&sizes(dims)));
-    visit(Argument::Bool(keep));
-    visit(Argument::None);
+    visit(dtype_argument(dtype));
 }
 
 /// A tensor without dimensions as if it had one.

@@ -1,6 +1,6 @@
 //! Variances and standard deviations, alone or with the mean.
 
-use super::{check_dims, fill, group_size, kept, kept_layout, reduced, sizes, spread};
+use super::{check_reduced, fill, group_size, kept, kept_layout, reduced, sizes, spread};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::{Backward, Grads, Kernel, Op, Result, Spec, Tensor, grads};
@@ -8,7 +8,7 @@ use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, ViewMut, reduce};
 
 fn infer(op: &'static str, x: &Tensor, dims: &[usize], keep: bool) -> Result<Spec> {
-    check_dims(op, dims, x)?;
+    check_reduced(op, dims, x)?;
     super::super::check_float(op, x)?;
     Ok(Spec { shape: reduced(x.shape(), dims, keep), dtype: x.dtype() })
 }

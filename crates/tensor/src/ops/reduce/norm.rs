@@ -1,6 +1,6 @@
 //! Norms of vectors, and of whatever counts as one.
 
-use super::{check_dims, fill, kept, reduced, sizes};
+use super::{check_reduced, dtype_argument, fill, kept, reduced, sizes};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::promote::promote;
@@ -47,7 +47,7 @@ impl Op for VectorNorm {
         visit(Argument::Float(self.order));
         visit(Argument::Ints(&sizes(&self.dims)));
         visit(Argument::Bool(self.keep));
-        visit(Argument::None);
+        visit(dtype_argument(self.dtype));
     }
 }
 
@@ -83,7 +83,7 @@ impl Kernel for VectorNorm {
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
         super::super::check_float(Self::NAME, x)?;
-        check_dims(Self::NAME, &self.dims, x)?;
+        check_reduced(Self::NAME, &self.dims, x)?;
         let dtype = self.dtype.unwrap_or(x.dtype());
         if !dtype.is_float() || promote(x.dtype(), dtype) != dtype {
             let text = format_args!("gives floats at least as wide as {}, not {dtype}", x.dtype());

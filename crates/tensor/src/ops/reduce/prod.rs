@@ -1,6 +1,6 @@
 //! Products of elements.
 
-use super::{check_dims, fill, kept, reduced, sum_type};
+use super::{check_dims, dtype_argument, fill, kept, reduced, sum_type};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::{Backward, DType, Grads, Kernel, Op, Result, Spec, Tensor, grads};
@@ -58,7 +58,7 @@ impl Op for Prod {
             visit(Argument::Int(dim as i64));
             visit(Argument::Bool(self.keep));
         }
-        visit(Argument::None);
+        visit(dtype_argument(self.dtype));
     }
 }
 

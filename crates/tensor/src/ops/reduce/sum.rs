@@ -1,6 +1,6 @@
 //! Sums and means.
 
-use super::{check_dims, check_sum_type, fill, group_size, reduce_arguments, reduced, spread, sum_type};
+use super::{check_reduced, check_sum_type, fill, group_size, reduce_arguments, reduced, spread, sum_type};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::{
@@ -53,7 +53,7 @@ impl Op for Sum {
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
-        reduce_arguments(x, &self.dims, self.keep, visit);
+        reduce_arguments(x, &self.dims, self.keep, self.dtype, visit);
     }
 }
 
@@ -61,7 +61,7 @@ impl Kernel for Sum {
     kernel_table!(Sum);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
-        check_dims(Self::NAME, &self.dims, x)?;
+        check_reduced(Self::NAME, &self.dims, x)?;
         let dtype = self.dtype.unwrap_or(sum_type(x.dtype()));
         check_sum_type(Self::NAME, dtype)?;
         Ok(Spec { shape: reduced(x.shape(), &self.dims, self.keep), dtype })
@@ -84,7 +84,7 @@ impl Op for Mean {
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
-        reduce_arguments(x, &self.dims, self.keep, visit);
+        reduce_arguments(x, &self.dims, self.keep, self.dtype, visit);
     }
 }
 
@@ -92,7 +92,7 @@ impl Kernel for Mean {
     kernel_table!(Mean);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
-        check_dims(Self::NAME, &self.dims, x)?;
+        check_reduced(Self::NAME, &self.dims, x)?;
         let dtype = self.dtype.unwrap_or(x.dtype());
         if !dtype.is_float() {
             let text =
@@ -120,7 +120,7 @@ impl Op for Nansum {
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
-        reduce_arguments(x, &self.dims, self.keep, visit);
+        reduce_arguments(x, &self.dims, self.keep, self.dtype, visit);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::check_float;
 use super::super::nonzero::host_only;
+use super::super::places::check_room;
 use crate::op::kernel_table;
 use crate::{Cause, DType, Error, Kernel, Op, Result, Scalar, Spec, Tensor, composite};
 use cresset_dispatch::observe::Argument;
@@ -78,6 +79,7 @@ impl Kernel for Histc {
                 format_args!("expects at least one range, and finite ends, not {bins} from {low} to {high}");
             return Err(Error::new(Cause::Argument, Self::NAME, text));
         }
+        check_room(Self::NAME, &[bins])?;
         Ok(Spec::new([bins], x.dtype()))
     }
 
