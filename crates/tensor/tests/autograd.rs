@@ -270,7 +270,7 @@ fn nodes_are_called_as_in_torch() {
     let y = Tensor::new([1.0f32, 2.0]).unwrap();
     let mask = y.gt(1.5).unwrap();
     let index = Tensor::new([0i64]).unwrap();
-    let rows: [(&str, cresset_tensor::Result<Tensor>); 14] = [
+    let rows: [(&str, cresset_tensor::Result<Tensor>); 17] = [
         ("MulBackward0", x.mul(2.0)),
         ("PowBackward0", x.pow(2)),
         ("PowBackward1", x.pow(&y)),
@@ -284,7 +284,10 @@ fn nodes_are_called_as_in_torch() {
         ("MaskedFillBackward1", x.masked_fill(&mask, &Tensor::new(1.0f32).unwrap())),
         ("ScatterBackward0", x.scatter(0, &index, &y)),
         ("ScatterBackward1", x.scatter(0, &index, 1.0)),
-        ("SumBackward1", x.sum_dims(&[0], false)),
+        ("SumBackward0", x.sum()),
+        ("SumBackward1", x.sum_dims(&[0], true)),
+        ("MeanBackward0", x.mean()),
+        ("ProdBackward1", x.prod_dim(0, false, None)),
     ];
     for (name, result) in rows {
         assert_eq!(result.unwrap().grad_fn(), Some(name));

@@ -75,7 +75,7 @@ pub trait Function: Send + Sync + Sized + 'static {
         if !recorded {
             return self.forward(&mut ctx, inputs);
         }
-        let mut recording = Recording::new(Self::NAME, [Self::BACKWARD; 2], Saves::Nothing);
+        let mut recording = Recording::new(Self::NAME, Self::BACKWARD, Saves::Nothing);
         inputs.each(|given| recording.input(given));
         recording.check()?;
         let versions: Vec<u64> = inputs.iter().map(|input| input.version()).collect();

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Calls the operator below autograd, then attaches the recipe for its gradient.
 pub(crate) fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
-    let mut recording = Recording::new(O::NAME, [O::BACKWARD, O::BACKWARD_BY_NUMBER], O::SAVES);
+    let mut recording = Recording::new(O::NAME, op.backward_name(inputs), O::SAVES);
     inputs.each(|given| recording.input(given));
     recording.check()?;
     let output = {
@@ -46,7 +46,7 @@ pub(crate) fn records_change(keys: KeySet, target: &Tensor) -> bool {
 
 /// Changes the first input, which thereby becomes the output of the call.
 pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: &Tensor) -> Result<()> {
-    let mut recording = Recording::new(O::IN_PLACE, [O::BACKWARD, O::BACKWARD_BY_NUMBER], O::SAVES);
+    let mut recording = Recording::new(O::IN_PLACE, op.backward_name(inputs), O::SAVES);
     inputs.each(|given| recording.input(given));
     recording.check()?;
     check_change(O::IN_PLACE, target)?;
@@ -93,9 +93,7 @@ pub(super) struct Recording {
     /// The operator that was called.
     op: &'static str,
     sequence: u64,
-    /// What the node is called, and what if a number is among the inputs.
-    names: [&'static str; 2],
-    has_number: bool,
+    name: &'static str,
     saves: Saves,
     edges: SmallVec<[Option<Edge>; 2]>,
     saved: SmallVec<[Kept; 2]>,
@@ -107,13 +105,12 @@ pub(super) struct Recording {
 
 impl Recording {
     /// Takes the node's number before the kernel runs, so that nodes made inside come later.
-    pub(super) fn new(op: &'static str, names: [&'static str; 2], saves: Saves) -> Recording {
+    pub(super) fn new(op: &'static str, name: &'static str, saves: Saves) -> Recording {
         let sequence = take_sequence();
         Recording {
             op,
             sequence,
-            names,
-            has_number: false,
+            name,
             saves,
             edges: SmallVec::new(),
             saved: SmallVec::new(),
@@ -126,7 +123,6 @@ impl Recording {
     #[inline(never)]
     pub(super) fn input(&mut self, given: Given<'_>) {
         let keeps = self.saves.input(self.edges.len());
-        self.has_number |= matches!(given, Given::Scalar(_));
         if let Some(tensor) = given.tensor() {
             self.look_at(tensor, keeps);
         }
@@ -179,8 +175,7 @@ impl Recording {
     #[inline(never)]
     pub(super) fn finish(self, derivative: Box<Derivative>) -> Arc<Node> {
         let function = Function::Derive { saved: Mutex::new(Some(self.saved)), derivative };
-        let mut node =
-            Node::numbered(self.sequence, self.names[usize::from(self.has_number)], self.edges, function);
+        let mut node = Node::numbered(self.sequence, self.name, self.edges, function);
         node.outputs = self.outputs;
         node.trace = Trace::here(self.op);
         Arc::new(node)

@@ -29,8 +29,6 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     /// What its node in the backward graph is called, e.g. `AddBackward0`; empty if the
     /// operator has no derivative.
     const BACKWARD: &'static str = "";
-    /// The same for calls in which a number stands for a tensor, where torch tells them apart.
-    const BACKWARD_BY_NUMBER: &'static str = Self::BACKWARD;
     /// What the derivative needs to see again.
     const SAVES: Saves = Saves::Nothing;
     /// Whether the output only shows elements of the first input, and the derivative is no more
@@ -49,6 +47,11 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     /// operators, so that it runs on every device and can be differentiated itself.
     fn backward(&self, _ctx: &Backward<'_>) -> Result<Grads> {
         Err(Error::new(Cause::Graph, Self::NAME, "has no derivative"))
+    }
+
+    /// What the node of this call is named, for operators that are several in torch.
+    fn backward_name(&self, _inputs: Self::Inputs<'_>) -> &'static str {
+        Self::BACKWARD
     }
 
     /// Visits the arguments in the order of the schema: tensors and attributes.

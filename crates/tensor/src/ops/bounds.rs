@@ -63,7 +63,6 @@ macro_rules! bounds {
         impl Op for $op {
             const NAME: &'static str = $name;
             const BACKWARD: &'static str = $backward;
-            const BACKWARD_BY_NUMBER: &'static str = $by_number;
             const SAVES: Saves = Saves::Inputs;
             type Inputs<'a> = Pair<'a>;
             type Output = Tensor;
@@ -77,6 +76,10 @@ macro_rules! bounds {
                     shared(ctx)?.zero_where(&x.$outside(bound)?)?,
                     shared(ctx)?.zero_where(&x.$inside(bound)?)?,
                 )
+            }
+
+            fn backward_name(&self, (_, bound): Pair<'_>) -> &'static str {
+                if bound.tensor().is_some() { Self::BACKWARD } else { $by_number }
             }
         }
 
@@ -134,7 +137,6 @@ pub struct Clamp;
 impl Op for Clamp {
     const NAME: &'static str = "aten::clamp";
     const BACKWARD: &'static str = "ClampBackward0";
-    const BACKWARD_BY_NUMBER: &'static str = "ClampBackward1";
     const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = [Operand<'a>; 3];
     type Output = Tensor;
@@ -155,6 +157,10 @@ impl Op for Clamp {
         let count = hits[0].to_dtype(DType::I64)?.add(&hits[1])?.add(&hits[2])?;
         let share = grad.div(&count)?;
         grads!(ctx; hits[0].choose(&share, 0)?, hits[1].choose(&share, 0)?, hits[2].choose(&share, 0)?)
+    }
+
+    fn backward_name(&self, [_, min, max]: [Operand<'_>; 3]) -> &'static str {
+        if min.tensor().or(max.tensor()).is_some() { Self::BACKWARD } else { "ClampBackward1" }
     }
 }
 

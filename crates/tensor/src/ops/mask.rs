@@ -35,7 +35,6 @@ pub struct MaskedFill;
 impl Op for MaskedFill {
     const NAME: &'static str = "aten::masked_fill";
     const BACKWARD: &'static str = "MaskedFillBackward1";
-    const BACKWARD_BY_NUMBER: &'static str = "MaskedFillBackward0";
     const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the value, and the mask.
     type Inputs<'a> = [Operand<'a>; 3];
@@ -53,6 +52,10 @@ impl Op for MaskedFill {
             Operand::Tensor(value) => visit(Argument::Tensor(value.argument())),
             Operand::Scalar(value) => visit(scalar_argument(value)),
         }
+    }
+
+    fn backward_name(&self, [_, value, _]: [Operand<'_>; 3]) -> &'static str {
+        if value.tensor().is_some() { Self::BACKWARD } else { "MaskedFillBackward0" }
     }
 }
 

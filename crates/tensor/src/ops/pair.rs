@@ -177,7 +177,6 @@ macro_rules! pairs {
         impl Op for $op {
             const NAME: &'static str = $name;
             const BACKWARD: &'static str = $backward;
-            $(const BACKWARD_BY_NUMBER: &'static str = $by_number;)?
             const SAVES: Saves = $saves;
             const DIFFERENTIABLE: usize = $differentiable;
             type Inputs<'a> = Pair<'a>;
@@ -186,6 +185,12 @@ macro_rules! pairs {
             fn backward(&self, $ctx: &Backward<'_>) -> Result<Grads> {
                 $derivative
             }
+
+            $(
+                fn backward_name(&self, (_, b): Pair<'_>) -> &'static str {
+                    if b.tensor().is_some() { Self::BACKWARD } else { $by_number }
+                }
+            )?
         }
 
         impl Kernel for $op {

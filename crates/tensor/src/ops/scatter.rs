@@ -151,7 +151,6 @@ pub struct Scatter {
 impl Op for Scatter {
     const NAME: &'static str = "aten::scatter";
     const BACKWARD: &'static str = "ScatterBackward0";
-    const BACKWARD_BY_NUMBER: &'static str = "ScatterBackward1";
     const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the source, and the index.
     type Inputs<'a> = [Operand<'a>; 3];
@@ -172,6 +171,10 @@ impl Op for Scatter {
 
     fn arguments(&self, inputs: [Operand<'_>; 3], visit: &mut dyn FnMut(Argument<'_>)) {
         in_order(self.dim, inputs, visit);
+    }
+
+    fn backward_name(&self, [_, value, _]: [Operand<'_>; 3]) -> &'static str {
+        if value.tensor().is_some() { Self::BACKWARD } else { "ScatterBackward1" }
     }
 }
 

@@ -258,7 +258,6 @@ pub struct IndexFill {
 impl Op for IndexFill {
     const NAME: &'static str = "aten::index_fill";
     const BACKWARD: &'static str = "IndexFillBackward1";
-    const BACKWARD_BY_NUMBER: &'static str = "IndexFillBackward0";
     const SAVES: Saves = Saves::InputsFrom(2);
     /// The tensor, the value, and the index.
     type Inputs<'a> = [Operand<'a>; 3];
@@ -282,6 +281,10 @@ impl Op for IndexFill {
             Operand::Tensor(value) => visit(Argument::Tensor(value.argument())),
             Operand::Scalar(value) => visit(scalar_argument(value)),
         }
+    }
+
+    fn backward_name(&self, [_, value, _]: [Operand<'_>; 3]) -> &'static str {
+        if value.tensor().is_some() { Self::BACKWARD } else { "IndexFillBackward0" }
     }
 }
 

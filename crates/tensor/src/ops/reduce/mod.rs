@@ -75,7 +75,18 @@ fn kept_layout(out: &Tensor, from: &[usize], dims: &[usize]) -> Layout {
 
 /// A gradient spread over the elements that were reduced.
 fn spread(grad: &Tensor, from: &[usize], dims: &[usize]) -> Result<Tensor> {
-    grad.reshape(kept(from, dims))?.expand(from)
+    // A single number expands to any shape as it is.
+    if grad.dim() == 0 || grad.dim() == from.len() {
+        return grad.expand(from);
+    }
+    let reduced = (0..from.len()).filter(|dim| dims.contains(dim));
+    let grad = reduced.map(|dim| dim as isize).try_fold(grad.clone(), |grad, dim| grad.unsqueeze(dim))?;
+    grad.expand(from)
+}
+
+/// Whether all dimensions go, for which torch has operators of their own.
+fn is_full(x: &Tensor, dims: &[usize], keep: bool) -> bool {
+    !keep && dims.len() == x.dim()
 }
 
 fn reduce_arguments(
@@ -86,7 +97,7 @@ fn reduce_arguments(
     visit: &mut dyn FnMut(Argument<'_>),
 ) {
     visit(Argument::Tensor(x.argument()));
-    if keep || dims.len() < x.dim() {
+    if !is_full(x, dims, keep) {
         visit(Argument::Ints(&sizes(dims)));
         visit(Argument::Bool(keep));
     }

@@ -60,6 +60,10 @@ impl Op for Prod {
         }
         visit(dtype_argument(self.dtype));
     }
+
+    fn backward_name(&self, _: [&Tensor; 1]) -> &'static str {
+        if self.dim.is_some() { "ProdBackward1" } else { Self::BACKWARD }
+    }
 }
 
 /// For each element the product of all others along `dim`: of those before it and those behind it,

@@ -1,6 +1,8 @@
 //! Sums and means.
 
-use super::{check_reduced, check_sum_type, fill, group_size, reduce_arguments, reduced, spread, sum_type};
+use super::{
+    check_reduced, check_sum_type, fill, group_size, is_full, reduce_arguments, reduced, spread, sum_type,
+};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::{
@@ -55,6 +57,10 @@ impl Op for Sum {
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         reduce_arguments(x, &self.dims, self.keep, self.dtype, visit);
     }
+
+    fn backward_name(&self, [x]: [&Tensor; 1]) -> &'static str {
+        if is_full(x, &self.dims, self.keep) { "SumBackward0" } else { Self::BACKWARD }
+    }
 }
 
 impl Kernel for Sum {
@@ -85,6 +91,10 @@ impl Op for Mean {
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         reduce_arguments(x, &self.dims, self.keep, self.dtype, visit);
+    }
+
+    fn backward_name(&self, [x]: [&Tensor; 1]) -> &'static str {
+        if is_full(x, &self.dims, self.keep) { "MeanBackward0" } else { Self::BACKWARD }
     }
 }
 
