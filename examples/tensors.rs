@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Gradients, gradients of gradients, and none at all.
     let w = tensor![0.5, -1.0, 2.0]?.with_grad()?;
-    let loss = x.mv(&w)?.tanh()?.sum()?;
+    let loss = x.mv(&w)?.pow(2)?.mean()?;
     loss.backward()?;
     println!("{loss}\n{}", w.grad().expect("backward() leaves it there"));
     println!("{}", hessian(|w| w[0].pow(3)?.sum(), &[&w], false)?[0][0]);

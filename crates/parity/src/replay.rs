@@ -5,7 +5,7 @@ use crate::compare::{compare, compare_values, numbers};
 use crate::golden::{Case, ErrorCase, Expected, Golden, InPlace, Leaf, Second};
 use crate::ops::{self, Entry};
 use cresset_tensor::autograd::{self, Pass};
-use cresset_tensor::{Device, Tensor};
+use cresset_tensor::{Cause, Device, Error, Tensor};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What became of a case.
@@ -28,6 +28,14 @@ fn failed(reason: impl Into<String>) -> Verdict {
     Verdict::Failed(reason.into())
 }
 
+/// What an error means: a device may lack a kernel, all else is not as recorded.
+fn refused(error: &Error) -> Verdict {
+    match error.cause() {
+        Cause::NoKernel => Verdict::Unsupported(error.to_string()),
+        _ => failed(error.to_string()),
+    }
+}
+
 /// Replays a case that has an answer.
 pub fn replay(golden: &Golden, case: &Case, device: Device) -> Verdict {
     guarded(|| {
@@ -42,14 +50,14 @@ pub fn replay(golden: &Golden, case: &Case, device: Device) -> Verdict {
 pub fn replay_error(golden: &Golden, case: &ErrorCase, device: Device) -> Verdict {
     guarded(|| {
         let entry = entry(golden)?;
-        let tensors =
-            prepare(golden, &case.passed, device, true).map_err(|error| failed(error.to_string()))?;
+        let tensors = prepare(golden, &case.passed, device, true).map_err(|error| refused(&error))?;
         let arguments = Arguments::new(&case.passed, &tensors, device);
         match entry.call(&arguments) {
             // Who passes something of the wrong type is refused by the compiler here.
             Err(error) if arguments.were_refused() && !case.of_types => {
                 Err(Verdict::Unsupported(error.to_string()))
             }
+            Err(error) if error.cause() == Cause::NoKernel => Err(refused(&error)),
             Err(_) => Ok(0.0),
             Ok(_) => match arguments.unknown() {
                 Some(name) => Err(Verdict::Unsupported(format!("argument {name}"))),
@@ -74,13 +82,13 @@ fn entry(golden: &Golden) -> Outcome<&'static Entry> {
 }
 
 fn replay_forward(golden: &Golden, entry: &Entry, case: &Case, device: Device) -> Outcome<f64> {
-    let tensors = prepare(golden, &case.passed, device, true).map_err(|error| failed(error.to_string()))?;
+    let tensors = prepare(golden, &case.passed, device, true).map_err(|error| refused(&error))?;
     let arguments = Arguments::new(&case.passed, &tensors, device);
     let result = entry.call(&arguments);
     let outputs = match (result, arguments.unknown()) {
         (Err(error), _) if arguments.were_refused() => return Err(Verdict::Unsupported(error.to_string())),
         (_, Some(name)) => return Err(Verdict::Unsupported(format!("argument {name}"))),
-        (Err(error), None) => return Err(failed(error.to_string())),
+        (Err(error), None) => return Err(refused(&error)),
         (Ok(outputs), None) => outputs,
     };
     if outputs.len() != case.outputs.len() {
@@ -146,7 +154,7 @@ impl Gradients<'_> {
         let roots: Vec<_> = cotangents.iter().map(|(i, grad)| (&self.outputs[*i], Some(grad))).collect();
         let again = self.case.second.is_some();
         let pass = Pass { retain_graph: again, create_graph: again, allow_unused: true };
-        let grads = autograd::grad(&roots, &inputs, pass).map_err(|error| failed(error.to_string()))?;
+        let grads = autograd::grad(&roots, &inputs, pass).map_err(|error| refused(&error))?;
         let mut worst: f64 = 0.0;
         for ((k, expected), grad) in self.case.grads.iter().zip(&grads) {
             let told = |reason: String| failed(format!("gradient of input {k} {reason}"));
@@ -167,7 +175,7 @@ impl Gradients<'_> {
         let device = self.outputs[0].device();
         let values = self.golden.tensor(key).map_err(failed)?;
         let tracked = values.copy().and_then(|copy| copy.to(device)?.with_grad());
-        tracked.map_err(|error| failed(error.to_string()))
+        tracked.map_err(|error| refused(&error))
     }
 
     fn inputs<T>(&self, numbered: &[(usize, T)]) -> Outcome<Vec<&Tensor>> {
@@ -184,7 +192,10 @@ impl Gradients<'_> {
         cotangents: &[(usize, Tensor)],
         grads: &[Option<Tensor>],
     ) -> Outcome<f64> {
-        let told = |error: cresset_tensor::Error| failed(format!("second gradient: {error}"));
+        let told = |error: Error| match error.cause() {
+            Cause::NoKernel => refused(&error),
+            _ => failed(format!("second gradient: {error}")),
+        };
         let mut directions = Vec::new();
         for (k, key) in &second.directions {
             let at = self.case.grads.iter().position(|(number, _)| number == k);
@@ -236,7 +247,7 @@ fn replay_in_place(golden: &Golden, entry: &Entry, case: &Case, device: Device) 
     let Some(change) = entry.change() else {
         return Err(Verdict::Unsupported("in-place form".to_owned()));
     };
-    let tensors = prepare(golden, &case.passed, device, false).map_err(|error| failed(error.to_string()))?;
+    let tensors = prepare(golden, &case.passed, device, false).map_err(|error| refused(&error))?;
     let arguments = Arguments::new(&case.passed, &tensors, device);
     let told = |reason: String| failed(format!("in place: {reason}"));
     let mut target = tensors.get(&0).ok_or_else(|| told("there is no first input".to_owned()))?.clone();
@@ -249,6 +260,7 @@ fn replay_in_place(golden: &Golden, entry: &Entry, case: &Case, device: Device) 
     }
     match (recorded, result) {
         (InPlace::Refused, Ok(())) => Err(told("gives an answer, expected an error".to_owned())),
+        (_, Err(error)) if error.cause() == Cause::NoKernel => Err(refused(&error)),
         (InPlace::Refused, Err(_)) => {
             let unchanged = Expected { key: None, noise: 0.0, ill: false };
             compare_values(golden, &target, &values, &unchanged)
