@@ -2,7 +2,6 @@
 
 use cresset::prelude::*;
 use cresset::tensor::autograd::{hessian, without_grad};
-use cresset::tensor::indexing::NewAxis;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x = tensor![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]?;

@@ -6,7 +6,7 @@
 //!
 //! | module | is |
 //! |---|---|
-//! | [`tensor`] | tensors, operators, autograd |
+//! | [`tensor`](mod@tensor) | tensors, operators, autograd |
 //! | [`nn`], [`optim`] | modules, optimizers |
 //! | [`profiler`] | sessions, tables, traces |
 //! | [`npu`] | the Ascend NPU, over its C library or the simulator behind it |
@@ -69,5 +69,6 @@ pub mod prelude {
     pub use crate::optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions};
     pub use crate::profiler::{Profiler, Schedule, record_function};
     pub use crate::{DType, Device, Tensor, device, manual_seed, no_grad};
+    pub use cresset_tensor::indexing::{Ellipsis, NewAxis, slice};
     pub use cresset_tensor::tensor;
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `3`, `-1` | one place of a dimension, which disappears; negative from the back |
 //! | `..`, `1..`, `..5`, `1..=5`, `-3..-1` | a range of a dimension; negative bounds count from the back |
-//! | [`slice(1, 5, 2)`](slice) | every second place of a range |
+//! | [`slice(1, 5, 2)`](slice()) | every second place of a range |
 //! | [`NewAxis`] | a new dimension of size 1 |
 //! | [`Ellipsis`] | as many whole dimensions as are left over |
 //! | `true`, `false` | a new dimension with everything, or with nothing |
