@@ -1,7 +1,7 @@
 //! Elements by their rank: sorting, choosing, counting.
 //!
 //! Every function gives indices along a dimension; [`pick`] fetches the elements they name.
-//! Elements of all types are ranked by integer keys of the same order (see [`Lines`]), so that
+//! Elements of all types are ranked by integer keys of the same order (see `Lines`), so that
 //! each algorithm is compiled once. NaN ranks above everything.
 
 mod keys;
