@@ -1,7 +1,9 @@
 //! What operators that pick or put elements by index share.
 
+use super::scalar_argument;
 use crate::op::Operand;
 use crate::{Cause, DType, Error, Layout, Result, Tensor, cpu};
+use cresset_dispatch::observe::Argument;
 use cresset_kernels::index::{self, Combine, Places};
 use cresset_kernels::{OutOfRange, View, elementwise};
 use std::borrow::Cow;
@@ -53,6 +55,21 @@ pub(super) fn must_be_tensor(op: &'static str, operand: Operand<'_>) -> Result<(
 /// The tensor of an operand that [`must_be_tensor`].
 pub(super) fn tensor<'a>(operand: Operand<'a>) -> &'a Tensor {
     operand.tensor().expect("only a source may be a number")
+}
+
+/// Visits the arguments in the order of the schema: tensor, dimension, index, source.
+pub(super) fn in_order(
+    dim: usize,
+    [x, source, index]: [Operand<'_>; 3],
+    visit: &mut dyn FnMut(Argument<'_>),
+) {
+    visit(x.given().into_argument());
+    visit(Argument::Int(dim as i64));
+    visit(index.given().into_argument());
+    match source {
+        Operand::Tensor(source) => visit(Argument::Tensor(source.argument())),
+        Operand::Scalar(value) => visit(scalar_argument(value)),
+    }
 }
 
 /// Fills `out` with the elements of `x` at `places`.

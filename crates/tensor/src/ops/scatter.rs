@@ -1,9 +1,10 @@
 //! Elements picked and changed by an index that has a number for each of them.
 
 use super::places::{
-    Source, check_index, check_room, check_same_dtype, must_be_tensor, out_of_range, pick, start, tensor,
+    Source, check_index, check_room, check_same_dtype, in_order, must_be_tensor, out_of_range, pick, start,
+    tensor,
 };
-use super::{broadcast, check_dims, scalar_argument};
+use super::{broadcast, check_dims};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
 use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
@@ -76,21 +77,6 @@ pub(super) fn put_elements(
         Source::first(index.shape(), source, x)?.put(x, &places, how, include);
     }
     Ok(())
-}
-
-/// Visits the arguments in the order of the schema: tensor, dimension, index, source.
-pub(super) fn in_order(
-    dim: usize,
-    [x, source, index]: [Operand<'_>; 3],
-    visit: &mut dyn FnMut(Argument<'_>),
-) {
-    visit(x.given().into_argument());
-    visit(Argument::Int(dim as i64));
-    visit(index.given().into_argument());
-    match source {
-        Operand::Tensor(source) => visit(Argument::Tensor(source.argument())),
-        Operand::Scalar(value) => visit(scalar_argument(value)),
-    }
 }
 
 /// Elements picked along one dimension: `out[i, j] = x[index[i, j], j]` for the first of two.

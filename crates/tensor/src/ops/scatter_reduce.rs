@@ -3,9 +3,9 @@
 //! `index_reduce` puts slices to places along a dimension, `scatter_reduce` single elements; all else is
 //! the same.
 
-use super::places::{Source, start};
+use super::places::{Source, in_order, start};
 use super::scatter::{check_source, elements};
-use super::select_rows::{check_slices, in_order, slices};
+use super::select_rows::{check_slices, slices};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
 use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, grads};
@@ -124,7 +124,7 @@ macro_rules! reductions {
             }
 
             fn arguments(&self, inputs: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
-                in_order(self.dim, inputs, visit);
+                in_order(self.dim, inputs.map(Operand::Tensor), visit);
                 visit(Argument::Text(name(self.how)));
                 visit(Argument::Bool(self.include));
             }

@@ -1,7 +1,8 @@
 //! Slices along one dimension, picked and changed by an index of one dimension.
 
 use super::places::{
-    Source, check_index, check_room, check_same_dtype, must_be_tensor, out_of_range, pick, start, tensor,
+    Source, check_index, check_room, check_same_dtype, in_order, must_be_tensor, out_of_range, pick, start,
+    tensor,
 };
 use super::{check_dims, scalar_argument, scaled};
 use crate::autograd::Saves;
@@ -63,14 +64,6 @@ fn slices_from(op: &'static str, x: &Tensor, dim: usize, index: &Tensor, wrap: b
     check_room(op, &[index.numel(), x.numel() / size])?;
     let reading = index.read();
     Places::of_slices(x.layout(), dim, index.elements(&reading), wrap).map_err(out_of_range(op))
-}
-
-/// Visits the arguments in the order of the schema: tensor, dimension, index, source.
-pub(super) fn in_order(dim: usize, [x, source, index]: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
-    visit(Argument::Tensor(x.argument()));
-    visit(Argument::Int(dim as i64));
-    visit(Argument::Tensor(index.argument()));
-    visit(Argument::Tensor(source.argument()));
 }
 
 /// The slices of a tensor along one dimension, in the order that an index names them.
@@ -149,7 +142,7 @@ impl Op for IndexAdd {
     }
 
     fn arguments(&self, inputs: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
-        in_order(self.dim, inputs, visit);
+        in_order(self.dim, inputs.map(Operand::Tensor), visit);
         visit(scalar_argument(self.alpha));
     }
 }
@@ -219,7 +212,7 @@ impl Op for IndexCopy {
     }
 
     fn arguments(&self, inputs: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
-        in_order(self.dim, inputs, visit);
+        in_order(self.dim, inputs.map(Operand::Tensor), visit);
     }
 }
 

@@ -1,6 +1,6 @@
 //! One element of many by its rank or frequency: medians, the k-th smallest, the most frequent.
 
-use super::extremes::{check_some, mask};
+use super::extremes::{check_some, shared};
 use super::sort::rank;
 use super::{as_vector, check_dims, kept, placed, reduced};
 use crate::autograd::Saves;
@@ -179,8 +179,7 @@ macro_rules! of_all {
 
             /// Elements equal to the one chosen share the gradient.
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-                let mask = mask(ctx.saved(0), ctx.saved(1))?.to_dtype(ctx.grad().dtype())?;
-                grads!(ctx; mask.mul(&ctx.grad().div(&mask.sum()?)?)?)
+                grads!(ctx; shared(ctx.grad(), ctx.saved(0), ctx.saved(1))?)
             }
         }
 

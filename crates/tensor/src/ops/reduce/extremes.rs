@@ -19,6 +19,12 @@ pub(super) fn mask(x: &Tensor, found: &Tensor) -> Result<Tensor> {
     x.eq(found)?.where_(&found.eq(found)?, &is_nan(x)?)
 }
 
+/// The gradient of one element chosen among all, shared by those that are equal to it.
+pub(super) fn shared(grad: &Tensor, x: &Tensor, found: &Tensor) -> Result<Tensor> {
+    let mask = mask(x, found)?.to_dtype(grad.dtype())?;
+    mask.mul(&grad.div(&mask.sum()?)?)
+}
+
 /// The extreme of all elements: one line per operator.
 macro_rules! of_all {
     ($($(#[$doc:meta])* $op:ident, $method:ident: $name:literal, $backward:literal, $kernel:ident;)*) => {$(
@@ -35,8 +41,7 @@ macro_rules! of_all {
 
             /// Elements that are all extreme share the gradient.
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-                let mask = mask(ctx.saved(0), ctx.saved(1))?.to_dtype(ctx.grad().dtype())?;
-                grads!(ctx; mask.mul(&ctx.grad().div(&mask.sum()?)?)?)
+                grads!(ctx; shared(ctx.grad(), ctx.saved(0), ctx.saved(1))?)
             }
         }
 
