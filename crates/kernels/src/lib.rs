@@ -56,6 +56,7 @@ mod special;
 pub mod svd;
 #[cfg(test)]
 mod testing;
+mod threads;
 mod view;
 mod wide;
 mod window;
@@ -66,6 +67,7 @@ pub use dtype::{DType, Element, Float, Number};
 pub use layout::{Dims, Layout};
 pub use range::OutOfRange;
 pub use scalar::Scalar;
+pub use threads::{THREADS_VARIABLE, set_threads, threads, with_threads};
 pub use view::{View, ViewMut};
 pub use window::Window;
 
