@@ -60,6 +60,7 @@ pub use cresset_optim as optim;
 pub use cresset_profiler as profiler;
 pub use cresset_tensor as tensor;
 
+pub use cresset_kernels::{set_threads, threads, with_threads};
 pub use cresset_tensor::{DType, Device, Error, Result, Scalar, Tensor, manual_seed, no_grad, tensor};
 pub use device::{device, load_npu};
 

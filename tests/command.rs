@@ -84,7 +84,7 @@ fn bad_input_is_an_error_that_says_what_to_do() {
     let text = complaint(&["train", "mlp", "--batch", "0"]);
     assert!(text.contains("at least one epoch and one sample per step"), "{text}");
     let text = complaint(&["bench", "w99"]);
-    assert!(text.contains(r#"no workload has "w99" in its name; there are w2/add2x2"#), "{text}");
+    assert!(text.contains(r#"no workload has "w99" in its name; there are w1/gemm/64"#), "{text}");
     let text = complaint(&["train", "mlp", "--lr", "-1"]);
     assert!(text.contains("Adam: lr is -1, expected"), "{text}");
     let text = complaint(&["train", "mlp", "--device", "meta"]);

@@ -1,11 +1,13 @@
 //! Times a workload.
 //!
 //! It is warmed up, then run in batches of at least a millisecond until its time is spent.
-//! The fastest batch counts: everything that disturbs a measurement makes it slower.
+//! The fastest batch counts: everything that disturbs a measurement makes it slower. With one
+//! thread, time that other programs had the core is not counted.
 
 use super::{Outcome, say};
 use cresset::Result;
 use serde_json::json;
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// What one call of a workload is, which decides the unit.
@@ -15,6 +17,10 @@ pub(super) enum Work {
     Call,
     /// A training step: steps per second.
     Step,
+    /// So many additions and multiplications: billions per second.
+    Flops(f64),
+    /// So many bytes that must move: billions per second.
+    Bytes(f64),
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -49,6 +55,7 @@ impl Harness {
         if threads == 0 {
             return Err("bench: expects at least one thread".into());
         }
+        cresset::set_threads(threads);
         let only = variable("BENCH_ONLY").unwrap_or_default();
         Ok(Harness {
             mode: mode(variable("BENCH_MODE").as_deref())?,
@@ -73,51 +80,59 @@ impl Harness {
     }
 
     /// Prepares and measures the workload `name`, if it is wanted.
-    pub(super) fn bench<F>(&mut self, name: &str, work: Work, prepare: impl FnOnce() -> Result<F>) -> Outcome
+    pub(super) fn bench<F, R>(
+        &mut self,
+        name: &str,
+        work: Work,
+        prepare: impl FnOnce() -> Outcome<F>,
+    ) -> Outcome
     where
-        F: FnMut() -> Result<()>,
+        F: FnMut() -> Result<R>,
     {
         if !self.wants(name) {
             self.left_out.push(name.to_owned());
             return Ok(());
         }
         self.measured += 1;
-        let mut call = prepare()?;
+        let mut workload = prepare()?;
+        let mut call = || workload().map(|result| drop(black_box(result)));
         if let Mode::Memory { steps, .. } = self.mode {
             (0..steps).try_for_each(|_| call())?;
             self.tell(&format!("w7/rss/{name}"), peak_memory(), "MiB", 0.0, 0.0, steps)?;
             return Ok(());
         }
-        let samples = self.sample(&mut call)?;
-        let (fastest, median) = (samples[0], samples[samples.len() / 2]);
+        let Times { fastest, median, samples } = self.time(&mut call)?;
         let (value, unit) = match work {
             Work::Call => (fastest, "ns"),
             Work::Step => (1e9 / fastest, "step/s"),
+            Work::Flops(count) => (count / fastest, "GFLOP/s"),
+            Work::Bytes(count) => (count / fastest, "GB/s"),
         };
-        self.tell(name, value, unit, fastest, median, samples.len())
+        self.tell(name, value, unit, fastest, median, samples)
     }
 
-    /// Nanoseconds per call, batch by batch, fastest first.
-    fn sample(&self, call: &mut impl FnMut() -> Result<()>) -> Result<Vec<f64>> {
+    fn time(&self, call: &mut impl FnMut() -> Result<()>) -> Result<Times> {
         let warm = Instant::now();
         let mut calls = 0u32;
         while calls < 2 || (warm.elapsed() < Duration::from_millis(50) && calls < 100_000) {
             call()?;
             calls += 1;
         }
-        let each = warm.elapsed().as_secs_f64() / f64::from(calls);
-        let batch = (2e-3 / each).ceil().max(1.0) as u32;
-        let mut samples = Vec::new();
+        let each = timed(call, 1)?.0;
+        let each = timed(call, batch(each))?.0;
+        let batch = batch(each);
+        let (mut walls, mut fastest) = (Vec::new(), f64::MAX);
         let started = Instant::now();
-        while samples.len() < 5 || started.elapsed() < self.budget {
-            let begun = Instant::now();
-            for _ in 0..batch {
-                call()?;
+        while walls.len() < 5 || started.elapsed() < self.budget {
+            let (wall, processor) = timed(call, batch)?;
+            walls.push(wall);
+            fastest = fastest.min(if self.threads == 1 { wall.min(processor) } else { wall });
+            if started.elapsed() > Duration::from_secs(20) {
+                break;
             }
-            samples.push(begun.elapsed().as_nanos() as f64 / f64::from(batch));
         }
-        samples.sort_by(f64::total_cmp);
-        Ok(samples)
+        walls.sort_by(f64::total_cmp);
+        Ok(Times { fastest, median: walls[walls.len() / 2], samples: walls.len() })
     }
 
     fn tell(&self, workload: &str, value: f64, unit: &str, ns: f64, median: f64, samples: usize) -> Outcome {
@@ -133,6 +148,41 @@ impl Harness {
             ))
         }
     }
+}
+
+/// Nanoseconds per call.
+struct Times {
+    fastest: f64,
+    median: f64,
+    samples: usize,
+}
+
+/// How many calls of so many nanoseconds are worth a look at the clock.
+fn batch(each: f64) -> u32 {
+    (2e6 / each.max(10.0)).ceil().max(1.0) as u32
+}
+
+/// Nanoseconds per call that passed, and that this process had a processor for.
+fn timed(call: &mut impl FnMut() -> Result<()>, count: u32) -> Result<(f64, f64)> {
+    let (processor, wall) = (processor_time(), Instant::now());
+    for _ in 0..count {
+        call()?;
+    }
+    let each = |time: Duration| time.as_nanos() as f64 / f64::from(count);
+    let wall = each(wall.elapsed());
+    let processor = processor_time().zip(processor).map(|(now, then)| each(now.saturating_sub(then)));
+    Ok((wall, processor.unwrap_or(wall)))
+}
+
+/// How long this process has run on a processor, where the system tells.
+fn processor_time() -> Option<Duration> {
+    #[cfg(unix)]
+    {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        Some(Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
+    }
+    #[cfg(not(unix))]
+    None
 }
 
 fn mode(text: Option<&str>) -> Outcome<Mode> {

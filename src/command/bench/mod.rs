@@ -1,7 +1,14 @@
 //! `cresset bench`: the workloads that other libraries are measured with too.
 
+mod gemm;
+mod gpt;
 mod harness;
-mod workloads;
+mod lenet;
+mod mlp;
+mod optimizer;
+mod stream;
+mod tiny;
+mod training;
 
 use super::{Outcome, say};
 use clap::Args;
@@ -17,7 +24,7 @@ Environment, for scripts that measure many programs alike:
 pub(crate) struct Arguments {
     /// Only workloads whose name contains this, e.g. w2 or mlp
     filter: Option<String>,
-    /// How many threads to compute with; kernels use one so far, whatever is allowed
+    /// How many threads to compute with
     #[arg(long)]
     threads: Option<usize>,
     /// Write one JSON object per line instead of a table
@@ -29,9 +36,11 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let mut harness = Harness::from_environment(arguments.threads, arguments.json)?;
     harness.filter = arguments.filter.clone();
     if harness.mode == Mode::First {
-        return Ok(workloads::first()?);
+        return Ok(tiny::first()?);
     }
-    workloads::run_all(&mut harness)?;
+    for measure in [gemm::run, tiny::run, stream::run, mlp::run, lenet::run, gpt::run, optimizer::run] {
+        measure(&mut harness)?;
+    }
     if let (0, Some(filter)) = (harness.measured, &arguments.filter) {
         let names = harness.left_out.join(", ");
         return Err(format!("bench: no workload has {filter:?} in its name; there are {names}").into());

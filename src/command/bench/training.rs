@@ -1,0 +1,45 @@
+//! What all training workloads have in common.
+
+use super::Outcome;
+use cresset::Result;
+use cresset::prelude::*;
+
+/// A training step on one batch, after a few that must have made the loss smaller.
+pub(super) fn step(
+    mut optimizer: impl Optimizer,
+    loss: impl Fn() -> Result<Tensor>,
+) -> Outcome<impl FnMut() -> Result<Tensor>> {
+    let mut step = move || {
+        optimizer.zero_grad();
+        let loss = loss()?;
+        loss.backward()?;
+        optimizer.step()?;
+        Ok(loss)
+    };
+    let first = step()?.item()?.as_f64();
+    (0..4).try_for_each(|_| step().map(drop))?;
+    let last = step()?.item()?.as_f64();
+    if last < first {
+        return Ok(step);
+    }
+    Err(format!("bench: six steps took the loss from {first} to {last}, expected it to fall").into())
+}
+
+/// Random classes below `count`.
+pub(super) fn classes(count: usize, shape: impl AsRef<[usize]>) -> Result<Tensor> {
+    Tensor::randint(0, count as i64, shape, DType::I64)
+}
+
+pub(super) fn sgd(model: &impl Module, lr: f64) -> Result<Sgd> {
+    Sgd::new(model.parameters(), SgdOptions { lr, ..SgdOptions::default() })
+}
+
+pub(super) fn adam(model: &impl Module, fused: bool) -> Result<Adam> {
+    Adam::new(model.parameters(), AdamOptions { fused, ..AdamOptions::default() })
+}
+
+/// AdamW as torch has it unless told otherwise.
+pub(super) fn adamw(parameters: Vec<Tensor>, fused: bool) -> Result<Adam> {
+    let options = AdamOptions { weight_decay: 1e-2, decoupled: true, fused, ..AdamOptions::default() };
+    Adam::new(parameters, options)
+}
