@@ -3,8 +3,16 @@
 #![expect(unsafe_code, reason = "hands pointers to the gemm crate")]
 
 use crate::elementwise::Single;
-use crate::{DType, Layout, Number, Scalar, View, ViewMut, with_dtype};
-use gemm::Parallelism;
+use crate::threads::each_range;
+use crate::{DType, Float, Layout, Number, Scalar, View, ViewMut, with_dtype};
+use part::{Places, product_at};
+use tiles::{Tiles, is_tiny};
+
+mod part;
+mod small;
+mod tiles;
+
+pub(crate) use part::{Part, PartMut, multiply};
 
 /// `out = alpha * a @ b + beta * out` for matrices. With a `beta` of zero `out` is not read.
 pub fn gemm(
@@ -107,46 +115,48 @@ fn batch(layout: &Layout) -> usize {
     if layout.rank() == 3 { layout.shape()[0] } else { 1 }
 }
 
-/// Below this many multiplications the gemm crate's preparations cost more than they save.
-const SMALL: usize = 64;
-
-fn float_product<T: crate::Float>(factors: &Factors<'_>, out: &mut ViewMut<'_>) {
+fn float_product<T: Float>(factors: &Factors<'_>, out: &mut ViewMut<'_>) {
     let (a, b, c) =
         (Matrix::of(factors.a.layout()), Matrix::of(factors.b.layout()), Matrix::of(out.layout()));
-    if c.rows * c.columns * a.columns <= SMALL {
+    let shape = [c.rows, a.columns, c.columns];
+    if is_tiny(shape) {
         return plain_product::<T>(factors, out);
     }
     let (alpha, beta) = (T::from_scalar(factors.alpha), T::from_scalar(factors.beta));
     let batch = batch(out.layout());
-    let (a_start, b_start, c_start) =
-        (factors.a.pointer::<T>(), factors.b.pointer::<T>(), out.pointer::<T>());
-    for i in 0..batch {
-        // SAFETY: views promise that every index of their shape leads to an element of
-        // theirs, that those of `out` are distinct, and that nothing else writes to them;
-        // the product is not empty, for k == 0 the plain loop is taken.
-        unsafe {
-            gemm::gemm(
-                c.rows,
-                c.columns,
-                a.columns,
-                c_start.add(i * c.next),
-                c.across as isize,
-                c.down as isize,
-                beta != T::ZERO,
-                a_start.add(i * a.next),
-                a.across as isize,
-                a.down as isize,
-                b_start.add(i * b.next),
-                b.across as isize,
-                b.down as isize,
-                beta,
-                alpha,
-                false,
-                false,
-                false,
-                Parallelism::None,
-            );
+    let start = Start(factors.a.pointer::<T>(), factors.b.pointer::<T>(), out.pointer::<T>());
+    let tiles = Tiles::of(shape, a.across == 1 || c.down == 1);
+    let products = batch * tiles.count();
+    // Small products are handed out several at a time.
+    each_range(products, tiles.together(), batch * tiles.cost(), |range| {
+        for i in range {
+            let (i, tile) = (i / tiles.count(), tiles.at(i % tiles.count()));
+            let ([row, column], [rows, columns]) = tile;
+            // SAFETY: views promise that every index of their shape leads to an element of theirs,
+            // that those of `out` are distinct, and that nothing else writes to them; tiles of
+            // `out` do not meet.
+            unsafe {
+                let (left, right, out) = start.get();
+                let places = Places {
+                    a: (left.add(i * a.next + row * a.down), a.down, a.across),
+                    b: (right.add(i * b.next + column * b.across), b.down, b.across),
+                    out: (out.add(i * c.next + row * c.down + column * c.across), c.down, c.across),
+                };
+                product_at([rows, a.columns, columns], alpha, places, beta);
+            }
         }
+    });
+}
+
+/// Where three operands start.
+struct Start<T>(*const T, *const T, *mut T);
+
+// SAFETY: threads read what nobody writes, and write tiles that do not meet.
+unsafe impl<T: Send + Sync> Sync for Start<T> {}
+
+impl<T> Start<T> {
+    fn get(&self) -> (*const T, *const T, *mut T) {
+        (self.0, self.1, self.2)
     }
 }
 
@@ -247,6 +257,43 @@ mod tests {
                 })
                 .collect();
             assert_close(&out.wide(), &expected, 1e-6);
+        }
+    }
+
+    #[test]
+    fn every_number_of_threads_gives_the_same_bits_and_the_same_as_double_precision() {
+        for (m, k, n) in
+            [(200, 64, 401), (1, 900, 3000), (3000, 900, 1), (16, 16, 8), (9, 16, 14), (500, 70, 100)]
+        {
+            for (a, b) in both::<f32>(m, k, 1).into_iter().zip(both::<f32>(k, n, 2)) {
+                let run = |threads: usize| {
+                    let mut out = Array::new(&[m, n], &vec![f32::NAN; m * n]);
+                    crate::threads::with_threads(threads, || {
+                        gemm(1.0, a.view(), b.view(), 0.0, out.view_mut())
+                    });
+                    out
+                };
+                let one = run(1);
+                assert!(one.elements == run(2).elements && one.elements == run(3).elements);
+                let scale = 20.0 * k as f64;
+                let scaled = |x: Vec<f64>| x.into_iter().map(|x| x / scale).collect::<Vec<_>>();
+                assert_close(&scaled(one.wide()), &scaled(reference(&a, &b)), 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn nan_and_infinity_meet_zeros_as_they_do_in_a_sum_of_products() {
+        for size in [2, 8, 16, 40] {
+            let mut a = Array::<f32>::zeros(&[size, size]);
+            let mut b = Array::<f32>::zeros(&[size, size]);
+            a.elements[0] = f32::INFINITY;
+            b.elements[size + 1] = f32::NAN;
+            let mut out = Array::<f32>::zeros(&[size, size]);
+            gemm(1.0, a.view(), b.view(), 0.0, out.view_mut());
+            for (i, x) in out.elements.iter().enumerate() {
+                assert_eq!(x.is_nan(), i / size == 0 || i % size == 1, "element {i} of {size}x{size} is {x}");
+            }
         }
     }
 
