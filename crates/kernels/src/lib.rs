@@ -12,6 +12,7 @@
 //! | [`functions`] | the scalar functions that elementwise loops apply; the traits to write more |
 //! | [`reduce`] | sums, products, means, variances, norms, extremes and where they are |
 //! | [`matrix`] | products of matrices and of batches of them |
+//! | [`attention`] | scaled dot products of queries and keys, and what they weigh |
 //! | [`order`] | sorting, and elements by their rank |
 //! | [`scan`] | running sums and products |
 //! | [`svd`], [`histogram`] | singular values and vectors; counts by range |
@@ -28,6 +29,7 @@
 #![deny(unsafe_code)]
 
 pub mod arrange;
+pub mod attention;
 mod buffer;
 mod computing;
 pub mod convolution;

@@ -2,8 +2,8 @@
 
 use cresset_tensor::autograd::{GradCheck, gradcheck, gradgradcheck};
 use cresset_tensor::ops::{
-    Approximate, Between, Border, GaussianLoss, Interpolation, LocalResponseNorm, Method, MultiMargin, Norm,
-    PoissonLoss, Reduction, Resize, Sampling, TripletMargin,
+    Approximate, Attention, Between, Border, GaussianLoss, Interpolation, LocalResponseNorm, Method,
+    MultiMargin, Norm, PoissonLoss, Reduction, Resize, Sampling, TripletMargin,
 };
 use cresset_tensor::{Result, Tensor};
 
@@ -258,6 +258,18 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     ("clamp_", &[&[6]], |x| changed(&x[0], |y| y.clamp_(0.8, 1.2))),
     ("fill_", &[&[3]], |x| changed(&x[0], |y| y.fill_(2.0))),
     ("copy_", &[&[2, 3], &[3]], |x| changed(&x[0], |y| y.copy_(&x[1]))),
+    ("attention", &[&[1, 2, 3, 2], &[1, 2, 4, 2], &[1, 2, 4, 2]], |x| {
+        x[0].scaled_dot_product_attention(&x[1], &x[2], Attention::default())
+    }),
+    ("causal attention of shared heads", &[&[2, 4, 2], &[1, 3, 2], &[1, 3, 2]], |x| {
+        let how = Attention { causal: true, grouped: true, scale: Some(0.7), ..Attention::default() };
+        x[0].scaled_dot_product_attention(&x[1], &x[2], how)
+    }),
+    ("masked attention", &[&[1, 1, 2, 2], &[1, 1, 3, 2], &[1, 1, 3, 2]], |x| {
+        let mask = Tensor::new([[true, false, true], [true, true, false]])?;
+        let how = Attention { mask: Some(&mask), ..Attention::default() };
+        x[0].scaled_dot_product_attention(&x[1], &x[2], how)
+    }),
 ];
 
 /// A copy of `x` after a change in place, which is thereby part of the graph.

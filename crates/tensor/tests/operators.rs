@@ -1,5 +1,6 @@
 //! Values, shapes, dtypes and errors of single operators.
 
+use cresset_tensor::ops::Attention;
 use cresset_tensor::{Cause, DType, Device, Tensor};
 
 fn f32s(tensor: &Tensor) -> Vec<f32> {
@@ -383,4 +384,22 @@ fn a_seed_gives_the_same_numbers_again() {
     assert_eq!(order.to_vec::<i64>().unwrap(), Tensor::randperm(10).unwrap().to_vec::<i64>().unwrap());
     let uniform = f32s(&Tensor::rand([1000], ()).unwrap());
     assert!(uniform.iter().all(|x| (0.0..1.0).contains(x)));
+}
+
+#[test]
+fn attention_on_the_host_lies_as_its_queries_do_and_is_one_node() {
+    let numbers: Vec<f32> = (0..2 * 3 * 24).map(|i| i as f32 / 100.0).collect();
+    let x = Tensor::from_slice(&numbers, &[2, 3, 24]).unwrap().with_grad().unwrap();
+    let parts = x.split(8, -1).unwrap();
+    let heads = |x: &Tensor| x.reshape([2, 3, 2, 4]).unwrap().transpose(1, 2).unwrap();
+    let (query, key, value) = (heads(&parts[0]), heads(&parts[1]), heads(&parts[2]));
+    let causal = Attention { causal: true, ..Attention::default() };
+    let out = query.scaled_dot_product_attention(&key, &value, causal).unwrap();
+    assert_eq!((out.shape(), out.strides()), (&[2, 2, 3, 4][..], &[24, 4, 8, 1][..]));
+    assert_eq!(out.grad_fn(), Some("ScaledDotProductFlashAttentionForCpuBackward0"));
+    // A mask with a gradient of its own is not for the kernel.
+    let mask = Tensor::zeros([3, 3], DType::F32).unwrap().with_grad().unwrap();
+    let masked = Attention { mask: Some(&mask), ..Attention::default() };
+    let composed = query.scaled_dot_product_attention(&key, &value, masked).unwrap();
+    assert_ne!(composed.grad_fn(), out.grad_fn());
 }

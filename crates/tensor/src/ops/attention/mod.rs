@@ -1,5 +1,9 @@
 //! Scaled dot-product attention.
 
+mod flash;
+
+pub use flash::*;
+
 use super::{SoftmaxBackward, check_dims};
 use crate::autograd::Saves;
 use crate::{Backward, Cause, DType, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
@@ -53,6 +57,12 @@ pub struct Attention<'a> {
     pub dropout: Option<Dropped<'a>>,
 }
 
+impl Attention<'_> {
+    fn scale(&self, query: &Tensor) -> f64 {
+        self.scale.unwrap_or_else(|| 1.0 / (query.shape()[query.dim() - 1] as f64).sqrt())
+    }
+}
+
 /// Weights that are dropped, chosen by the caller. The others grow, so that the sum is expected to stay.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropped<'a> {
@@ -83,17 +93,16 @@ impl Tensor {
         };
         let _span = composite(NAME, tensors, arguments);
         check(self, key, value, how)?;
+        if let Some(out) = flash::attention(self, key, value, how)? {
+            return Ok(out);
+        }
         let _span = composite("aten::_scaled_dot_product_attention_math", tensors, arguments);
         let [query, key, value] = [self, key, value].map(widened);
         let (query, mut key, mut value) = (query?, key?, value?);
         if how.grouped {
             (key, value) = (shared(&query, &key)?, shared(&query, &value)?);
         }
-        let width = query.shape()[query.dim() - 1] as f64;
-        let scale = how.scale.unwrap_or(1.0 / width.sqrt());
-        let scores = query.mul(scale)?.matmul(&key.transpose(-2, -1)?)?;
-        let scores = masked(scores, how)?;
-        let weights = SafeSoftmax { dim: scores.dim() - 1 }.call([&scores])?;
+        let weights = weights(&query, &key, how.scale(&query), how.mask, how.causal)?;
         let weights =
             how.dropout.map_or_else(|| Ok(weights.clone()), |dropped| thinned(&weights, dropped))?;
         weights.matmul(&value)?.to_dtype(self.dtype())
@@ -155,13 +164,20 @@ fn shared(query: &Tensor, x: &Tensor) -> Result<Tensor> {
     x.unsqueeze(at as isize + 1)?.expand(repeated)?.reshape(merged)
 }
 
+/// How much each query makes of each key: the softmax of their products, scaled and masked.
+fn weights(query: &Tensor, key: &Tensor, scale: f64, mask: Option<&Tensor>, causal: bool) -> Result<Tensor> {
+    let scores = query.mul(scale)?.matmul(&key.transpose(-2, -1)?)?;
+    let scores = masked(scores, mask, causal)?;
+    SafeSoftmax { dim: scores.dim() - 1 }.call([&scores])
+}
+
 /// Scores with `-inf` where a query does not see a key, or with the mask added.
-fn masked(scores: Tensor, how: Attention<'_>) -> Result<Tensor> {
+fn masked(scores: Tensor, mask: Option<&Tensor>, causal: bool) -> Result<Tensor> {
     let hidden = || Tensor::full([], f64::NEG_INFINITY, (scores.dtype(), scores.device()));
-    match how.mask {
+    match mask {
         Some(mask) if mask.dtype() == DType::Bool => scores.where_(mask, &hidden()?),
         Some(mask) => scores.add(&mask.to_dtype(scores.dtype())?),
-        None if how.causal => {
+        None if causal => {
             let (queries, keys) = (scores.shape()[scores.dim() - 2], scores.shape()[scores.dim() - 1]);
             let later =
                 Tensor::arange(keys)?.gt(&Tensor::arange(queries)?.unsqueeze(1)?)?.to(scores.device())?;
