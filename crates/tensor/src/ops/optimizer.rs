@@ -1,10 +1,11 @@
-//! Optimizer steps in one pass over each parameter.
+//! Optimizer steps in one pass over all parameters.
 
 use super::check_float;
 use crate::op::kernel_table;
-use crate::{Cause, Error, Kernel, Key, Op, Result, Tensor, cpu};
+use crate::{Cause, Error, Kernel, Key, Op, Result, Tensor};
 use cresset_dispatch::key;
-use cresset_kernels::optimizer;
+use cresset_kernels::optimizer::{self, AdamTensors};
+use cresset_kernels::{Buffer, Reading, Writing};
 
 pub use cresset_kernels::optimizer::AdamStep;
 
@@ -77,22 +78,66 @@ impl Kernel for FusedAdam {
     }
 
     fn cpu(&self, inputs: &[&Tensor], (): &()) -> Result<()> {
-        for [param, grad, first, second] in FusedAdam::groups(inputs) {
+        let grads = FusedAdam::groups(inputs).map(|[param, grad, ..]| {
             let shared = grad.storage().same_as(param.storage());
-            let grad = if shared { grad.copy()? } else { grad.contiguous()? };
-            let ([mut writing, mut first_moment, mut second_moment], reading) =
-                cpu::lock_all([param, first, second], &grad);
-            optimizer::adam(
-                self.step,
-                param.elements_mut(&mut writing),
-                grad.elements(&reading),
-                first.elements_mut(&mut first_moment),
-                second.elements_mut(&mut second_moment),
-                None,
-            );
+            if shared { grad.copy() } else { grad.contiguous() }
+        });
+        let grads = grads.collect::<Result<Vec<_>>>()?;
+        let groups = FusedAdam::groups(inputs).zip(&grads);
+        let groups: Vec<_> =
+            groups.map(|([param, _, first, second], grad)| [param, first, second, grad]).collect();
+        if share_memory(&groups) {
+            groups.iter().for_each(|group| step(self.step, std::slice::from_ref(group)));
+        } else {
+            step(self.step, &groups);
         }
         Ok(())
     }
+}
+
+/// A parameter, its moments, and its gradient.
+type Group<'a> = [&'a Tensor; 4];
+
+/// Where the memory of a tensor starts.
+fn address(tensor: &Tensor) -> usize {
+    tensor.storage().host().map_or(0, Buffer::address)
+}
+
+/// Whether something is changed that another parameter's step reads or changes too.
+fn share_memory(groups: &[Group<'_>]) -> bool {
+    let mut places: Vec<usize> = groups.iter().flatten().map(|tensor| address(tensor)).collect();
+    places.sort_unstable();
+    places.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// Changes parameters and moments, all different memory. Locks are taken in the order of addresses.
+fn step(step: AdamStep, groups: &[Group<'_>]) {
+    let mut order: Vec<(usize, usize)> =
+        groups.iter().flatten().map(|tensor| address(tensor)).zip(0..).collect();
+    order.sort_unstable();
+    let mut writings: Vec<[Option<Writing<'_>>; 3]> = groups.iter().map(|_| [const { None }; 3]).collect();
+    let mut readings: Vec<Option<Reading<'_>>> = groups.iter().map(|_| None).collect();
+    for (_, i) in order {
+        let (group, member) = (i / 4, i % 4);
+        let tensor = groups[group][member];
+        match writings[group].get_mut(member) {
+            Some(writing) => *writing = Some(tensor.write()),
+            None => readings[group] = Some(tensor.read()),
+        }
+    }
+    let all = "every tensor is in the order once";
+    let locked = groups.iter().zip(&mut writings).zip(&readings);
+    let tensors = locked.map(|(([param, first, second, grad], writing), reading)| {
+        let [param_lock, first_lock, second_lock] = writing.each_mut().map(|lock| lock.as_mut().expect(all));
+        AdamTensors {
+            param: param.elements_mut(param_lock),
+            grad: grad.elements(reading.as_ref().expect(all)),
+            exp_avg: first.elements_mut(first_lock),
+            exp_avg_sq: second.elements_mut(second_lock),
+            max_exp_avg_sq: None,
+        }
+    });
+    optimizer::adam_all(step, tensors.collect());
 }
 
 /// Refuses what one step would change twice, and tensors whose changes would go unrecorded.
