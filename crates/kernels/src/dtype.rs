@@ -151,6 +151,14 @@ pub trait Float: Number + num_traits::Float {
     fn round_even(self) -> Self;
     /// The error function.
     fn erf(self) -> Self;
+    /// `1 / (1 + e^-x)`
+    fn sigmoid(self) -> Self;
+    /// The natural logarithm, in a form that becomes vector code where there is one.
+    fn logarithm(self) -> Self;
+    /// `log(1 + x)`, likewise.
+    fn logarithm_1p(self) -> Self;
+    /// `e^x - 1`, likewise.
+    fn exponential_m1(self) -> Self;
 }
 
 macro_rules! integers {
@@ -199,7 +207,7 @@ macro_rules! integers {
 }
 
 macro_rules! floats {
-    ($($ty:ty => $dtype:ident, $zero:expr, $one:expr, $wide:expr, $narrow:expr, $exp:expr, $tanh:expr, $round:expr, $erf:expr;)*) => {$(
+    ($($ty:ty => $dtype:ident, $zero:expr, $one:expr, $wide:expr, $narrow:expr, [$($name:ident = $function:expr),*];)*) => {$(
         impl sealed::Sealed for $ty {}
 
         impl Element for $ty {
@@ -247,40 +255,56 @@ macro_rules! floats {
                 ($narrow)(value)
             }
 
-            #[inline]
-            fn exponential(self) -> Self {
-                ($exp)(self)
-            }
-
-            #[inline]
-            fn hyperbolic_tangent(self) -> Self {
-                ($tanh)(self)
-            }
-
-            #[inline]
-            fn round_even(self) -> Self {
-                ($round)(self)
-            }
-
-            #[inline]
-            fn erf(self) -> Self {
-                ($erf)(self)
-            }
+            $(#[inline]
+            fn $name(self) -> Self {
+                ($function)(self)
+            })*
         }
     )*};
 }
 
 integers!(u8 => U8, i8 => I8, i16 => I16, i32 => I32, i64 => I64);
 floats! {
-    f32 => F32, 0.0, 1.0, |x: f32| x as f64, |x: f64| x as f32,
-        single::exp, single::tanh, f32::round_ties_even, single::erf;
-    f64 => F64, 0.0, 1.0, |x: f64| x, |x: f64| x, f64::exp, f64::tanh, f64::round_ties_even, libm::erf;
-    f16 => F16, f16::ZERO, f16::ONE, f16::to_f64, f16::from_f64,
-        |x: f16| half(x, single::exp), |x: f16| half(x, single::tanh),
-        |x: f16| half(x, f32::round_ties_even), |x: f16| half(x, single::erf);
-    bf16 => BF16, bf16::ZERO, bf16::ONE, bf16::to_f64, bf16::from_f64,
-        |x: bf16| half(x, single::exp), |x: bf16| half(x, single::tanh),
-        |x: bf16| half(x, f32::round_ties_even), |x: bf16| half(x, single::erf);
+    f32 => F32, 0.0, 1.0, |x: f32| x as f64, |x: f64| x as f32, [
+        exponential = single::exp,
+        hyperbolic_tangent = single::tanh,
+        round_even = f32::round_ties_even,
+        erf = single::erf,
+        sigmoid = single::sigmoid,
+        logarithm = single::ln,
+        logarithm_1p = single::ln_1p,
+        exponential_m1 = single::exp_m1
+    ];
+    f64 => F64, 0.0, 1.0, |x: f64| x, |x: f64| x, [
+        exponential = f64::exp,
+        hyperbolic_tangent = f64::tanh,
+        round_even = f64::round_ties_even,
+        erf = libm::erf,
+        sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp()),
+        logarithm = f64::ln,
+        logarithm_1p = f64::ln_1p,
+        exponential_m1 = f64::exp_m1
+    ];
+    f16 => F16, f16::ZERO, f16::ONE, f16::to_f64, f16::from_f64, [
+        exponential = |x: f16| half(x, single::exp),
+        hyperbolic_tangent = |x: f16| half(x, single::tanh),
+        round_even = |x: f16| half(x, f32::round_ties_even),
+        erf = |x: f16| half(x, single::erf),
+        sigmoid = |x: f16| half(x, single::sigmoid),
+        logarithm = |x: f16| half(x, single::ln),
+        logarithm_1p = |x: f16| half(x, single::ln_1p),
+        exponential_m1 = |x: f16| half(x, single::exp_m1)
+    ];
+    bf16 => BF16, bf16::ZERO, bf16::ONE, bf16::to_f64, bf16::from_f64, [
+        exponential = |x: bf16| half(x, single::exp),
+        hyperbolic_tangent = |x: bf16| half(x, single::tanh),
+        round_even = |x: bf16| half(x, f32::round_ties_even),
+        erf = |x: bf16| half(x, single::erf),
+        sigmoid = |x: bf16| half(x, single::sigmoid),
+        logarithm = |x: bf16| half(x, single::ln),
+        logarithm_1p = |x: bf16| half(x, single::ln_1p),
+        exponential_m1 = |x: bf16| half(x, single::exp_m1)
+    ];
 }
 
 /// Half precision is computed in single precision.

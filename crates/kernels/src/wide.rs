@@ -1,4 +1,7 @@
-//! Loops compiled twice: for every processor, and for those with 256-bit vectors.
+//! Loops compiled twice: for every processor, and for those with 256-bit vectors and fused products.
+//!
+//! On x86-64 the first is SSE2, the second AVX2 with FMA. On aarch64 there is one, for NEON, which
+//! all of these processors have.
 
 /// A function, with its generic parameters in brackets, that picks the version of its body
 /// for the processor it runs on. What the body calls takes part only if it is inlined.
@@ -11,13 +14,13 @@ macro_rules! wide {
         $(#[$attribute])*
         $visibility fn $name<$($generics)*>($($arg: $ty),*) $(-> $result)? {
             #[cfg(target_arch = "x86_64")]
-            if true $(&& <$element as $crate::Element>::DTYPE.is_float())? && std::arch::is_x86_feature_detected!("avx2") {
-                #[target_feature(enable = "avx2")]
-                fn with_avx2<$($generics)*>($($arg: $ty),*) $(-> $result)? $body
+            if true $(&& <$element as $crate::Element>::DTYPE.is_float())? && $crate::wide::is_wide() {
+                #[target_feature(enable = "avx2,fma")]
+                fn for_avx2<$($generics)*>($($arg: $ty),*) $(-> $result)? $body
 
                 #[expect(unsafe_code, reason = "calls code for a feature that it has looked for")]
-                // SAFETY: the processor has AVX2.
-                return unsafe { with_avx2($($arg),*) };
+                // SAFETY: the processor has AVX2 and FMA.
+                return unsafe { for_avx2($($arg),*) };
             }
             $body
         }
@@ -25,3 +28,10 @@ macro_rules! wide {
 }
 
 pub(crate) use wide;
+
+/// Whether the processor has AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn is_wide() -> bool {
+    std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+}

@@ -58,10 +58,10 @@ functions! { FloatBinary of Float:
     /// `log(e^a + e^b)`, without the powers
     LogAddExp(a, b) => {
         // Equal infinities have no difference.
-        if a.is_infinite() && a == b { a } else { a.max(b) + (-(a - b).abs()).exp().ln_1p() }
+        if a.is_infinite() && a == b { a } else { a.max(b) + (-(a - b).abs()).exponential().logarithm_1p() }
     };
     /// `a * log(b)`; 0 where `a` is 0 and `b` a number
-    Xlogy(a, b) => if is_nan(b) { b } else if a == T::ZERO { T::ZERO } else { a * b.ln() };
+    Xlogy(a, b) => if is_nan(b) { b } else if a == T::ZERO { T::ZERO } else { a * b.logarithm() };
     /// Gradient `a` through `tanh`, whose output was `b`
     TanhBackward(a, b) => a * (T::ONE - b * b);
     /// Gradient `a` through `sigmoid`, whose output was `b`

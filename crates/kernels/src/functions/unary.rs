@@ -8,11 +8,11 @@ functions! { Unary of Float:
     /// `e^x`
     Exp(x) => x.exponential();
     /// `e^x - 1`, exact near zero
-    Expm1(x) => x.exp_m1();
+    Expm1(x) => x.exponential_m1();
     /// The natural logarithm
-    Log(x) => x.ln();
+    Log(x) => x.logarithm();
     /// `log(1 + x)`, exact near zero
-    Log1p(x) => x.ln_1p();
+    Log1p(x) => x.logarithm_1p();
     /// The logarithm to base 2
     Log2(x) => x.log2();
     /// The logarithm to base 10
@@ -28,7 +28,7 @@ functions! { Unary of Float:
     /// The hyperbolic tangent
     Tanh(x) => x.hyperbolic_tangent();
     /// `1 / (1 + e^-x)`
-    Sigmoid(x) => T::ONE / (T::ONE + (-x).exponential());
+    Sigmoid(x) => Float::sigmoid(x);
     /// The sine
     Sin(x) => x.sin();
     /// The cosine
@@ -136,7 +136,7 @@ impl Unary for Logit {
         } else {
             x
         };
-        (x / (T::ONE - x)).ln()
+        (x / (T::ONE - x)).logarithm()
     }
 }
 

@@ -14,7 +14,7 @@ impl FloatBinary for BinaryCrossEntropy {
     #[inline(always)]
     fn apply<T: Float>(self, a: T, b: T) -> T {
         let least = T::narrow(LEAST_LOGARITHM);
-        (b - T::ONE) * (-a).ln_1p().max(least) - b * a.ln().max(least)
+        (b - T::ONE) * (-a).logarithm_1p().max(least) - b * a.logarithm().max(least)
     }
 }
 

@@ -154,21 +154,26 @@ impl functions::FloatBinary for Exact {
     }
 }
 
+/// Twice the argument of the hyperbolic tangent `t`: `(1 + t) / 2` is its sigmoid, with one
+/// exponential less and all digits where `t` is near -1.
+#[inline(always)]
+fn twice_argument<T: Float>(x: T) -> T {
+    T::narrow(2.0 * LINEAR) * x * (T::ONE + T::narrow(CUBIC) * x * x)
+}
+
 impl functions::Unary for ByTanh {
     #[inline(always)]
     fn apply<T: Float>(self, x: T) -> T {
-        let u = T::narrow(LINEAR) * (x + T::narrow(CUBIC) * x * x * x);
-        T::narrow(0.5) * x * (T::ONE + u.hyperbolic_tangent())
+        x * Float::sigmoid(twice_argument(x))
     }
 }
 
 impl functions::FloatBinary for ByTanh {
     #[inline(always)]
     fn apply<T: Float>(self, grad: T, x: T) -> T {
-        let (half, square) = (T::narrow(0.5), x * x);
-        let t = (T::narrow(LINEAR) * (x + T::narrow(CUBIC) * square * x)).hyperbolic_tangent();
-        let slope = T::narrow(LINEAR) * (T::ONE + T::narrow(3.0 * CUBIC) * square);
-        grad * (half * (T::ONE + t) + half * x * (T::ONE - t * t) * slope)
+        let share = Float::sigmoid(twice_argument(x));
+        let slope = T::narrow(2.0 * LINEAR) * (T::ONE + T::narrow(3.0 * CUBIC) * x * x);
+        grad * share * (T::ONE + x * (T::ONE - share) * slope)
     }
 }
 

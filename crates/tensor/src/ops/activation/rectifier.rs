@@ -27,7 +27,7 @@ activations! { only_float, Unary of Float:
         |grad, x| LeakyReluBackward { negative_slope }.call([grad, x]);
     /// `scale * x`, or `scale * alpha * (e^(input_scale * x) - 1)` below 0.
     Elu { alpha: f64, scale: f64, input_scale: f64 } = "aten::elu", elu_scaled, elu_scaled_: saves Inputs,
-        |x| if x < T::ZERO { (x * input_scale).exp_m1() * (alpha * scale) } else { x * scale },
+        |x| if x < T::ZERO { (x * input_scale).exponential_m1() * (alpha * scale) } else { x * scale },
         |grad, x| EluBackward { alpha, scale, input_scale }.call([grad, x]);
 }
 

@@ -13,11 +13,11 @@ use cresset_kernels::functions::{self, Unary as _};
 activations! { only_float, Unary of Float:
     /// `log(1 + e^(beta x)) / beta`, or `x` itself where `beta x` exceeds the `threshold`.
     Softplus { beta: f64, threshold: f64 } = "aten::softplus", softplus: saves Inputs,
-        |x| if x * beta > threshold { x } else { (x * beta).exponential().ln_1p() / beta },
+        |x| if x * beta > threshold { x } else { (x * beta).exponential().logarithm_1p() / beta },
         |grad, x| SoftplusBackward { beta, threshold }.call([grad, x]);
     /// The logarithm of `1 / (1 + e^-x)`, in one step.
     LogSigmoid = "aten::log_sigmoid_forward", log_sigmoid_forward: saves Inputs,
-        |x| (if x < T::ZERO { x } else { T::ZERO * x }) - (-x.abs()).exponential().ln_1p(),
+        |x| (if x < T::ZERO { x } else { T::ZERO * x }) - (-x.abs()).exponential().logarithm_1p(),
         |grad, x| LogSigmoidBackward.call([grad, x]);
     /// `x / (1 + e^-x)`
     Silu = "aten::silu", silu, silu_: saves Inputs,
