@@ -12,13 +12,16 @@ pub(crate) struct Rows<const N: usize> {
     pub(crate) len: usize,
     /// Steps within a run, per operand.
     pub(crate) steps: [usize; N],
-    outer: SmallVec<[Dim<N>; 4]>,
+    /// The dimensions around the runs, the outermost first.
+    pub(crate) outer: SmallVec<[Dim<N>; 4]>,
 }
 
+/// A dimension of all operands.
 #[derive(Clone, Copy)]
-struct Dim<const N: usize> {
-    size: usize,
-    strides: [usize; N],
+pub(crate) struct Dim<const N: usize> {
+    pub(crate) size: usize,
+    /// Per operand.
+    pub(crate) strides: [usize; N],
     index: usize,
 }
 
@@ -46,23 +49,44 @@ impl<const N: usize> Rows<N> {
         Rows { len: inner.size, steps: inner.strides, outer }
     }
 
-    /// Whether the first operand moves by single elements and the others by those or not at all.
-    pub(crate) fn are_plain(&self) -> bool {
-        self.steps[0] == 1 && self.steps[1..].iter().all(|&step| step <= 1)
-    }
-
     /// Calls `f` with where each run starts, per operand, counted from the first element.
-    pub(crate) fn for_each(mut self, mut f: impl FnMut([usize; N])) {
+    pub(crate) fn for_each(self, mut f: impl FnMut([usize; N])) {
         if self.len == 0 || self.outer.iter().any(|dim| dim.size == 0) {
             return;
         }
-        let mut at = [0; N];
+        let mut walk = Walk::new(&self.outer, 0, [0; N]);
         loop {
-            f(at);
-            if !advance(&mut self.outer, &mut at) {
+            f(walk.at);
+            if !walk.advance() {
                 return;
             }
         }
+    }
+}
+
+/// A way through the indices of some dimensions, none of size 0.
+pub(crate) struct Walk<const N: usize> {
+    dims: SmallVec<[Dim<N>; 4]>,
+    /// Where the operands are.
+    pub(crate) at: [usize; N],
+}
+
+impl<const N: usize> Walk<N> {
+    /// From the index with number `first` on; operands are at `origin` for the index 0.
+    pub(crate) fn new(dims: &[Dim<N>], first: usize, origin: [usize; N]) -> Walk<N> {
+        let mut dims: SmallVec<[Dim<N>; 4]> = SmallVec::from_slice(dims);
+        let (mut at, mut rest) = (origin, first);
+        for dim in dims.iter_mut().rev() {
+            dim.index = rest % dim.size;
+            rest /= dim.size;
+            at.iter_mut().zip(dim.strides).for_each(|(at, stride)| *at += dim.index * stride);
+        }
+        Walk { dims, at }
+    }
+
+    /// Moves to the next index; false after the last, which leads back to the first.
+    pub(crate) fn advance(&mut self) -> bool {
+        advance(&mut self.dims, &mut self.at)
     }
 }
 
@@ -113,8 +137,20 @@ mod tests {
         assert_eq!(starts([&grid, &row]), [[0, 0], [3, 0]]);
         let column = Layout::contiguous(&[2, 1]).unwrap().broadcast_to(&[2, 3]).unwrap();
         assert_eq!(starts([&grid, &column]), [[0, 0], [3, 1]]);
-        assert!(Rows::new([&grid, &column]).are_plain());
-        assert!(!Rows::new([&grid, &Layout::contiguous(&[3, 2]).unwrap().transpose(0, 1)]).are_plain());
+        assert_eq!(Rows::new([&grid, &column]).steps, [1, 0]);
+        let turned = Layout::contiguous(&[3, 2]).unwrap().transpose(0, 1);
+        assert_eq!(Rows::new([&grid, &turned]).steps, [1, 2]);
+    }
+
+    #[test]
+    fn a_walk_may_begin_anywhere() {
+        let grid = Layout::contiguous(&[2, 3, 4]).unwrap();
+        let turned = Layout::contiguous(&[4, 3, 2]).unwrap().transpose(0, 2);
+        let rows = Rows::new([&grid, &turned]);
+        let all = starts([&grid, &turned]);
+        for (first, at) in all.iter().enumerate() {
+            assert_eq!(Walk::new(&rows.outer, first, [0; 2]).at, *at);
+        }
     }
 
     #[test]

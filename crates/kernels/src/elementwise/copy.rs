@@ -1,8 +1,8 @@
 //! Moving elements between layouts and element types.
 
+use super::{large, spread};
 use crate::{DType, Element, Layout, Scalar, View, ViewMut, bf16, f16, with_dtype};
 use half::slice::HalfFloatSliceExt as _;
-use ndarray::{ArrayViewD, ArrayViewMutD, Axis, Ix2};
 use std::borrow::Cow;
 
 /// Every element of `out` becomes `value`.
@@ -46,40 +46,13 @@ fn rearrange(from: View<'_>, to: ViewMut<'_>) {
 }
 
 fn copy_same<T: Element>(from: View<'_>, mut to: ViewMut<'_>) {
-    match (from.slice::<T>(), to.slice::<T>()) {
-        (Some(from), Some(to)) => to.copy_from_slice(from),
-        _ => assign::<T>(to.array(), from.array()),
+    if let (Some(from), Some(to)) = (from.slice::<T>(), to.slice::<T>()) {
+        large::copy(from, to);
+    } else if spread::copies(from.layout(), to.layout()) {
+        spread::map1(from, to, &|from: &[T], to: &mut [T]| to.copy_from_slice(from));
+    } else {
+        to.array::<T>().assign(&from.array());
     }
-}
-
-/// Side of the squares in which elements are copied when one side is read across its grain.
-const TILE: usize = 16;
-
-fn assign<T: Element>(mut to: ArrayViewMutD<'_, T>, from: ArrayViewD<'_, T>) {
-    let (across, along) = (grain(from.shape(), from.strides()), grain(to.shape(), to.strides()));
-    if across == along || from.len() < TILE * TILE {
-        return to.assign(&from);
-    }
-    let strips = to.axis_chunks_iter_mut(across, TILE).zip(from.axis_chunks_iter(across, TILE));
-    for (mut to, from) in strips {
-        let tiles = to.axis_chunks_iter_mut(along, TILE).zip(from.axis_chunks_iter(along, TILE));
-        tiles.for_each(|(mut to, from)| assign_tile(&mut to, &from));
-    }
-}
-
-/// Fixed dimensions let the compiler unroll, and most tiles are flat.
-fn assign_tile<T: Element>(to: &mut ArrayViewMutD<'_, T>, from: &ArrayViewD<'_, T>) {
-    let flat = (to.view_mut().into_dimensionality::<Ix2>(), from.view().into_dimensionality::<Ix2>());
-    if let (Ok(mut to), Ok(from)) = flat {
-        return to.assign(&from);
-    }
-    to.assign(from);
-}
-
-/// The dimension along which neighbours are closest.
-fn grain(shape: &[usize], strides: &[isize]) -> Axis {
-    let dims = (0..shape.len()).filter(|&dim| shape[dim] > 1 && strides[dim] != 0);
-    Axis(dims.min_by_key(|&dim| strides[dim].unsigned_abs()).unwrap_or(0))
 }
 
 /// The elements in row-major order: as they lie if they lie so, else copied.

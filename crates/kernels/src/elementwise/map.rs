@@ -1,18 +1,26 @@
 //! The loops: a function of elements over views of one shape.
 //!
-//! Contiguous views are walked as slices, here; [`spread`] brings all others to the same loops.
+//! Contiguous views are walked as slices, here if they are small; [`large`] and [`spread`] bring all
+//! others to the same loops.
 
+use super::large::{self, LARGE};
 use super::spread;
 use crate::wide::wide;
 use crate::{Element, View, ViewMut};
 
 /// `out = f(x)`
 #[inline]
-pub(crate) fn map1<A: Element, O: Element>(x: View<'_>, mut out: ViewMut<'_>, f: impl Fn(A) -> O + Copy) {
+pub(crate) fn map1<A: Element, O: Element>(
+    x: View<'_>,
+    mut out: ViewMut<'_>,
+    f: impl Fn(A) -> O + Copy + Sync,
+) {
     check(x.shape(), out.shape());
+    let each = |x: &[A], out: &mut [O]| zip1(x, out, f);
     match (x.slice(), out.slice()) {
-        (Some(x), Some(out)) => zip1(x, out, f),
-        _ => spread::map1(x, out, &|x: &[A], out: &mut [O]| zip1(x, out, f)),
+        (Some(x), Some(out)) if out.len() < LARGE => zip1(x, out, f),
+        (Some(x), Some(out)) => large::map1(x, out, &each),
+        _ => spread::map1(x, out, &each),
     }
 }
 
@@ -22,13 +30,15 @@ pub(crate) fn map2<A: Element, B: Element, O: Element>(
     a: View<'_>,
     b: View<'_>,
     mut out: ViewMut<'_>,
-    f: impl Fn(A, B) -> O + Copy,
+    f: impl Fn(A, B) -> O + Copy + Sync,
 ) {
     check(a.shape(), out.shape());
     check(b.shape(), out.shape());
+    let each = |a: &[A], b: &[B], out: &mut [O]| zip2(a, b, out, f);
     match (a.slice(), b.slice(), out.slice()) {
-        (Some(a), Some(b), Some(out)) => zip2(a, b, out, f),
-        _ => spread::map2(a, b, out, &|a: &[A], b: &[B], out: &mut [O]| zip2(a, b, out, f)),
+        (Some(a), Some(b), Some(out)) if out.len() < LARGE => zip2(a, b, out, f),
+        (Some(a), Some(b), Some(out)) => large::map2(a, b, out, &each),
+        _ => spread::map2(a, b, out, &each),
     }
 }
 
@@ -39,33 +49,43 @@ pub(crate) fn map3<A: Element, B: Element, C: Element, O: Element>(
     b: View<'_>,
     c: View<'_>,
     mut out: ViewMut<'_>,
-    f: impl Fn(A, B, C) -> O + Copy,
+    f: impl Fn(A, B, C) -> O + Copy + Sync,
 ) {
     for shape in [a.shape(), b.shape(), c.shape()] {
         check(shape, out.shape());
     }
+    let each = |a: &[A], b: &[B], c: &[C], out: &mut [O]| zip3(a, b, c, out, f);
     match (a.slice(), b.slice(), c.slice(), out.slice()) {
-        (Some(a), Some(b), Some(c), Some(out)) => zip3(a, b, c, out, f),
-        _ => spread::map3([a, b, c], out, &|a: &[A], b: &[B], c: &[C], out: &mut [O]| zip3(a, b, c, out, f)),
+        (Some(a), Some(b), Some(c), Some(out)) if out.len() < LARGE => zip3(a, b, c, out, f),
+        (Some(a), Some(b), Some(c), Some(out)) => large::map3(a, b, c, out, &each),
+        _ => spread::map3([a, b, c], out, &each),
     }
 }
 
 /// `x = f(x)`
 #[inline]
-pub(crate) fn update1<T: Element>(mut x: ViewMut<'_>, f: impl Fn(T) -> T + Copy) {
+pub(crate) fn update1<T: Element>(mut x: ViewMut<'_>, f: impl Fn(T) -> T + Copy + Sync) {
+    let each = |x: &mut [T]| change1(x, f);
     match x.slice() {
-        Some(x) => change1(x, f),
-        None => spread::update1(x, &|x: &mut [T]| change1(x, f)),
+        Some(x) if x.len() < LARGE => change1(x, f),
+        Some(x) => large::update1(x, &each),
+        None => spread::update1(x, &each),
     }
 }
 
 /// `a = f(a, b)`
 #[inline]
-pub(crate) fn update2<A: Element, B: Element>(mut a: ViewMut<'_>, b: View<'_>, f: impl Fn(A, B) -> A + Copy) {
+pub(crate) fn update2<A: Element, B: Element>(
+    mut a: ViewMut<'_>,
+    b: View<'_>,
+    f: impl Fn(A, B) -> A + Copy + Sync,
+) {
     check(b.shape(), a.shape());
+    let each = |a: &mut [A], b: &[B]| change2(a, b, f);
     match (a.slice(), b.slice()) {
-        (Some(a), Some(b)) => change2(a, b, f),
-        _ => spread::update2(a, b, &|a: &mut [A], b: &[B]| change2(a, b, f)),
+        (Some(a), Some(b)) if a.len() < LARGE => change2(a, b, f),
+        (Some(a), Some(b)) => large::update2(a, b, &each),
+        _ => spread::update2(a, b, &each),
     }
 }
 
@@ -75,13 +95,15 @@ pub(crate) fn update3<T: Element>(
     mut a: ViewMut<'_>,
     b: View<'_>,
     c: View<'_>,
-    f: impl Fn(T, T, T) -> T + Copy,
+    f: impl Fn(T, T, T) -> T + Copy + Sync,
 ) {
     check(b.shape(), a.shape());
     check(c.shape(), a.shape());
+    let each = |a: &mut [T], b: &[T], c: &[T]| change3(a, b, c, f);
     match (a.slice(), b.slice(), c.slice()) {
-        (Some(a), Some(b), Some(c)) => change3(a, b, c, f),
-        _ => spread::update3(a, b, c, &|a: &mut [T], b: &[T], c: &[T]| change3(a, b, c, f)),
+        (Some(a), Some(b), Some(c)) if a.len() < LARGE => change3(a, b, c, f),
+        (Some(a), Some(b), Some(c)) => large::update3(a, b, c, &each),
+        _ => spread::update3(a, b, c, &each),
     }
 }
 

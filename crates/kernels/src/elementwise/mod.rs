@@ -5,16 +5,20 @@
 
 mod copy;
 mod decimals;
+mod large;
 mod map;
 mod single;
 mod spread;
+mod stream;
 #[cfg(test)]
 mod tests;
+mod tile;
 
 pub use copy::{copy, fill};
 pub use decimals::round_decimals;
 
 pub(crate) use copy::{contiguous, pack, to_vec, write};
+pub(crate) use large::cost;
 pub(crate) use single::Single;
 
 use crate::functions::{
@@ -141,7 +145,7 @@ pub fn number_unary_in_place(f: impl NumberUnary, x: ViewMut<'_>) {
 
 /// `out`, of bool, says where the elements of `x` pass a test. For all element types.
 #[inline]
-pub fn test(passes: impl Fn(Scalar) -> bool + Copy, x: View<'_>, out: ViewMut<'_>) {
+pub fn test(passes: impl Fn(Scalar) -> bool + Copy + Sync, x: View<'_>, out: ViewMut<'_>) {
     with_dtype!(x.dtype(), T => map1(x, out, move |x: T| passes(x.scalar())));
 }
 

@@ -1,119 +1,102 @@
 //! Views that are not contiguous, brought to loops over slices.
 //!
-//! Broadcast and sliced views are walked run by run (see [`Rows`]); what moves otherwise is first
-//! packed. All of this depends on element types only: the loop comes as a `dyn Fn`, so that a function
-//! of elements costs the compiler one loop, and not one of each kind of layout.
+//! The output is walked as it lies in memory, in runs (see [`Rows`]). An operand that moves along is
+//! read where it is; one that stands still is repeated, and one that jumps is packed, for a tile that
+//! fits into the first cache at a time. All of this depends on element types only: the loop comes as
+//! a `dyn Fn`, so that a function of elements costs the compiler one loop, and not one of each kind
+//! of layout.
 
 use super::copy::{pack, unpack, write};
-use crate::rows::Rows;
-use crate::{Element, View, ViewMut};
-use smallvec::SmallVec;
-use std::ops::Range;
+use super::large::{Change1, Change2, Change3, Loop1, Loop2, Loop3, PIECE, cost};
+use super::tile::{Operand, TILE};
+use crate::rows::{Rows, Walk};
+use crate::{Element, Layout, View, ViewMut, threads};
 
-/// How many elements of a run are computed at once where an operand stands still.
-const PIECE: usize = 256;
+/// The operands beside the output, and the loop over all of them.
+trait Operands<const N: usize, O>: Clone + Send + Sync {
+    /// Bytes of one element of each.
+    const BYTES: usize;
 
-/// A loop over slices of one length, the last of them written.
-type Loop2<'a, A, B, O> = &'a dyn Fn(&[A], &[B], &mut [O]);
-type Loop3<'a, A, B, C, O> = &'a dyn Fn(&[A], &[B], &[C], &mut [O]);
-/// A loop that changes the first slice.
-type Change3<'a, T> = &'a dyn Fn(&mut [T], &[T], &[T]);
+    /// Goes to the tile of `rows` by `columns` elements whose first are at `at`.
+    fn begin(&mut self, at: [usize; N], rows: usize, columns: usize);
 
-/// One operand along a run: its elements, or a single one over and over.
-struct Operand<'a, T: Element> {
-    elements: &'a [T],
-    start: usize,
-    stands_still: bool,
-    repeated: SmallVec<[T; PIECE]>,
+    /// Computes one row of the tile.
+    fn run(&mut self, row: usize, out: &mut [O]);
 }
 
-impl<'a, T: Element> Operand<'a, T> {
-    fn new(elements: &'a [T], step: usize) -> Operand<'a, T> {
-        Operand { elements, start: 0, stands_still: step == 0, repeated: SmallVec::new() }
-    }
-
-    /// Goes to the run of `len` elements that starts at `start`.
-    fn begin(&mut self, start: usize, len: usize) {
-        self.start = start;
-        if self.stands_still {
-            self.repeated.clear();
-            self.repeated.resize(len.min(PIECE), self.elements[start]);
+/// One row per number of operands: structs whose loop fills the output or changes it.
+macro_rules! operands {
+    ($($name:ident, $operator:ident, $n:literal: $($T:ident $x:ident $i:literal),*;)*) => {$(
+        #[derive(Clone)]
+        struct $name<'a, O, $($T: Element),*> {
+            $($x: Operand<'a, $T>,)*
+            each: $operator<'a, $($T,)* O>,
         }
-    }
 
-    /// The elements of a part of the run.
-    fn piece(&self, part: &Range<usize>) -> &[T] {
-        if self.stands_still {
-            &self.repeated[..part.len()]
-        } else {
-            &self.elements[self.start + part.start..self.start + part.end]
+        impl<O: Element, $($T: Element),*> Operands<$n, O> for $name<'_, O, $($T),*> {
+            const BYTES: usize = 0 $(+ size_of::<$T>())*;
+
+            fn begin(&mut self, at: [usize; $n], rows: usize, columns: usize) {
+                $(self.$x.begin(at[$i], rows, columns);)*
+            }
+
+            fn run(&mut self, row: usize, out: &mut [O]) {
+                (self.each)($(self.$x.row(row),)* out);
+            }
         }
-    }
+    )*};
 }
 
-/// The parts of a run: all of it, if every operand moves.
-fn pieces(len: usize, moving: bool) -> impl Iterator<Item = Range<usize>> {
-    let size = if moving { len } else { PIECE };
-    (0..len).step_by(size).map(move |start| start..len.min(start + size))
+operands! {
+    One, Loop1, 2: A a 1;
+    Two, Loop2, 3: A a 1, B b 2;
+    Three, Loop3, 4: A a 1, B b 2, C c 3;
 }
 
-pub(super) fn map1<A: Element, O: Element>(x: View<'_>, mut out: ViewMut<'_>, each: &dyn Fn(&[A], &mut [O])) {
+pub(super) fn map1<A: Element, O: Element>(x: View<'_>, out: ViewMut<'_>, each: Loop1<'_, A, O>) {
     let rows = Rows::new([out.layout(), x.layout()]);
-    if !rows.are_plain() {
+    if !is_walkable(&rows) {
         return write(out, |out| each(&pack(x), out));
     }
-    let (len, steps, out) = (rows.len, rows.steps, out.span());
-    let mut x = Operand::new(x.span(), steps[1]);
-    rows.for_each(|[o, i]| {
-        x.begin(i, len);
-        for part in pieces(len, steps == [1; 2]) {
-            each(x.piece(&part), &mut out[o + part.start..o + part.end]);
-        }
-    });
+    let across = Across::of(&rows);
+    walk(&rows, across, out, One { a: Operand::new(x.span(), rows.steps[1], across.stride(1)), each });
 }
 
 pub(super) fn map2<A: Element, B: Element, O: Element>(
     a: View<'_>,
     b: View<'_>,
-    mut out: ViewMut<'_>,
+    out: ViewMut<'_>,
     each: Loop2<'_, A, B, O>,
 ) {
     let rows = Rows::new([out.layout(), a.layout(), b.layout()]);
-    if !rows.are_plain() {
+    if !is_walkable(&rows) {
         return write(out, |out| each(&pack(a), &pack(b), out));
     }
-    let (len, steps, out) = (rows.len, rows.steps, out.span());
-    let (mut a, mut b) = (Operand::new(a.span(), steps[1]), Operand::new(b.span(), steps[2]));
-    rows.for_each(|[o, i, j]| {
-        a.begin(i, len);
-        b.begin(j, len);
-        for part in pieces(len, steps == [1; 3]) {
-            each(a.piece(&part), b.piece(&part), &mut out[o + part.start..o + part.end]);
-        }
-    });
+    let across = Across::of(&rows);
+    let a = Operand::new(a.span(), rows.steps[1], across.stride(1));
+    let b = Operand::new(b.span(), rows.steps[2], across.stride(2));
+    walk(&rows, across, out, Two { a, b, each });
 }
 
 pub(super) fn map3<A: Element, B: Element, C: Element, O: Element>(
     [a, b, c]: [View<'_>; 3],
-    mut out: ViewMut<'_>,
+    out: ViewMut<'_>,
     each: Loop3<'_, A, B, C, O>,
 ) {
     let rows = Rows::new([out.layout(), a.layout(), b.layout(), c.layout()]);
-    if !rows.are_plain() {
+    if !is_walkable(&rows) {
         return write(out, |out| each(&pack(a), &pack(b), &pack(c), out));
     }
-    let (len, steps, out) = (rows.len, rows.steps, out.span());
-    let mut a = Operand::new(a.span(), steps[1]);
-    let (mut b, mut c) = (Operand::new(b.span(), steps[2]), Operand::new(c.span(), steps[3]));
-    rows.for_each(|[o, i, j, k]| {
-        a.begin(i, len);
-        b.begin(j, len);
-        c.begin(k, len);
-        for part in pieces(len, steps == [1; 4]) {
-            let out = &mut out[o + part.start..o + part.end];
-            each(a.piece(&part), b.piece(&part), c.piece(&part), out);
-        }
-    });
+    let across = Across::of(&rows);
+    let a = Operand::new(a.span(), rows.steps[1], across.stride(1));
+    let b = Operand::new(b.span(), rows.steps[2], across.stride(2));
+    let c = Operand::new(c.span(), rows.steps[3], across.stride(3));
+    walk(&rows, across, out, Three { a, b, c, each });
+}
+
+/// Whether [`map1`] needs no copies of its own to fill `to`.
+pub(super) fn copies(from: &Layout, to: &Layout) -> bool {
+    is_walkable(&Rows::new([to, from]))
 }
 
 /// Packs, changes and unpacks elements that do not lie in runs.
@@ -123,46 +106,157 @@ fn change<T: Element>(x: ViewMut<'_>, change: impl FnOnce(&mut [T])) {
     unpack(&packed, x);
 }
 
-pub(super) fn update1<T: Element>(mut x: ViewMut<'_>, each: &dyn Fn(&mut [T])) {
+pub(super) fn update1<T: Element>(mut x: ViewMut<'_>, each: Change1<'_, T>) {
     let rows = Rows::new([x.layout()]);
-    if !rows.are_plain() {
+    if !is_walkable(&rows) {
         return change(x, each);
     }
     let (len, x) = (rows.len, x.span());
     rows.for_each(|[i]| each(&mut x[i..][..len]));
 }
 
-pub(super) fn update2<A: Element, B: Element>(
-    mut a: ViewMut<'_>,
-    b: View<'_>,
-    each: &dyn Fn(&mut [A], &[B]),
-) {
+pub(super) fn update2<A: Element, B: Element>(a: ViewMut<'_>, b: View<'_>, each: Change2<'_, A, B>) {
     let rows = Rows::new([a.layout(), b.layout()]);
-    if !rows.are_plain() {
+    if !is_walkable(&rows) {
         return change(a, |a| each(a, &pack(b)));
     }
-    let (len, steps, a) = (rows.len, rows.steps, a.span());
-    let mut b = Operand::new(b.span(), steps[1]);
-    rows.for_each(|[i, j]| {
-        b.begin(j, len);
-        for part in pieces(len, steps == [1; 2]) {
-            each(&mut a[i + part.start..i + part.end], b.piece(&part));
-        }
-    });
+    let across = Across::of(&rows);
+    let b = Operand::new(b.span(), rows.steps[1], across.stride(1));
+    walk(&rows, across, a, One { a: b, each: &|b: &[B], a: &mut [A]| each(a, b) });
 }
 
-pub(super) fn update3<T: Element>(mut a: ViewMut<'_>, b: View<'_>, c: View<'_>, each: Change3<'_, T>) {
+pub(super) fn update3<T: Element>(a: ViewMut<'_>, b: View<'_>, c: View<'_>, each: Change3<'_, T>) {
     let rows = Rows::new([a.layout(), b.layout(), c.layout()]);
-    if !rows.are_plain() {
+    if !is_walkable(&rows) {
         return change(a, |a| each(a, &pack(b), &pack(c)));
     }
-    let (len, steps, a) = (rows.len, rows.steps, a.span());
-    let (mut b, mut c) = (Operand::new(b.span(), steps[1]), Operand::new(c.span(), steps[2]));
-    rows.for_each(|[i, j, k]| {
-        b.begin(j, len);
-        c.begin(k, len);
-        for part in pieces(len, steps == [1; 3]) {
-            each(&mut a[i + part.start..i + part.end], b.piece(&part), c.piece(&part));
+    let across = Across::of(&rows);
+    let b = Operand::new(b.span(), rows.steps[1], across.stride(1));
+    let c = Operand::new(c.span(), rows.steps[2], across.stride(2));
+    walk(&rows, across, a, Two { a: b, b: c, each: &|b: &[T], c: &[T], a: &mut [T]| each(a, b, c) });
+}
+
+/// Whether the output's elements lie side by side in its runs.
+fn is_walkable<const N: usize>(rows: &Rows<N>) -> bool {
+    rows.steps[0] == 1
+}
+
+/// The second dimension of tiles: where an operand that jumps along the runs lies side by side.
+#[derive(Clone, Copy)]
+struct Across<const N: usize> {
+    /// Its place among the dimensions around the runs, and its strides.
+    dim: Option<(usize, [usize; N])>,
+}
+
+impl<const N: usize> Across<N> {
+    fn of(rows: &Rows<N>) -> Across<N> {
+        let jumping = (1..N).find(|&i| rows.steps[i] > 1);
+        let dim = jumping.and_then(|i| {
+            let moving =
+                rows.outer.iter().enumerate().filter(|(_, dim)| (1..rows.steps[i]).contains(&dim.strides[i]));
+            moving.min_by_key(|(_, dim)| dim.strides[i]).map(|(at, dim)| (at, dim.strides))
+        });
+        Across { dim }
+    }
+
+    fn stride(self, operand: usize) -> usize {
+        self.dim.map_or(0, |(_, strides)| strides[operand])
+    }
+}
+
+fn walk<const N: usize, O: Element, P: Operands<N, O>>(
+    rows: &Rows<N>,
+    across: Across<N>,
+    mut out: ViewMut<'_>,
+    mut operands: P,
+) {
+    let len = out.layout().len();
+    let out = out.span::<O>();
+    if len == 0 {
+        return;
+    }
+    let cost = cost(len * (P::BYTES + size_of::<O>()));
+    // Only what fills its memory can be cut for threads.
+    if out.len() > len {
+        let mut walk = Walk::new(&rows.outer, 0, [0; N]);
+        loop {
+            run(rows, walk.at, &mut out[walk.at[0]..][..rows.len], &mut operands);
+            if !walk.advance() {
+                return;
+            }
         }
-    });
+    }
+    let Some((dim, strides)) = across.dim else {
+        return threads::each_chunk(out, PIECE, cost, |i, out| {
+            runs(rows, i * PIECE, out, &mut operands.clone());
+        });
+    };
+    let (outer, size, block) = (&rows.outer[..dim], rows.outer[dim].size, strides[0]);
+    if outer.is_empty() {
+        threads::each_chunk(out, TILE * block, cost, |i, out| {
+            tiles(rows, dim, moved([0; N], i * TILE, strides), out, &mut operands.clone());
+        });
+    } else {
+        threads::each_chunk(out, size * block, cost, |i, out| {
+            let (origin, operands) = (Walk::new(outer, i, [0; N]).at, &mut operands.clone());
+            for (i, out) in out.chunks_mut(TILE * block).enumerate() {
+                tiles(rows, dim, moved(origin, i * TILE, strides), out, operands);
+            }
+        });
+    }
+}
+
+/// Fills `out`, which starts at element `first` of an output without gaps, run by run.
+fn runs<const N: usize, O, P: Operands<N, O>>(rows: &Rows<N>, first: usize, out: &mut [O], operands: &mut P) {
+    let mut walk = Walk::new(&rows.outer, first / rows.len, [0; N]);
+    let mut column = first % rows.len;
+    let mut rest = out;
+    while !rest.is_empty() {
+        let (part, after) = rest.split_at_mut(rest.len().min(rows.len - column));
+        run(rows, moved(walk.at, column, rows.steps), part, operands);
+        (rest, column) = (after, 0);
+        walk.advance();
+    }
+}
+
+/// Fills part of a run, as many elements at once as operands that are not read in place allow.
+fn run<const N: usize, O, P: Operands<N, O>>(
+    rows: &Rows<N>,
+    start: [usize; N],
+    out: &mut [O],
+    operands: &mut P,
+) {
+    let at_once = if rows.steps == [1; N] { out.len() } else { TILE * TILE };
+    for (i, out) in out.chunks_mut(at_once).enumerate() {
+        operands.begin(moved(start, i * at_once, rows.steps), 1, out.len());
+        operands.run(0, out);
+    }
+}
+
+/// Fills `out`, which holds up to a tile's side of indices of dimension `dim` from `start` on.
+fn tiles<const N: usize, O, P: Operands<N, O>>(
+    rows: &Rows<N>,
+    dim: usize,
+    start: [usize; N],
+    out: &mut [O],
+    operands: &mut P,
+) {
+    let block = rows.outer[dim].strides[0];
+    let mut walk = Walk::new(&rows.outer[dim + 1..], 0, start);
+    loop {
+        for column in (0..rows.len).step_by(TILE) {
+            let columns = TILE.min(rows.len - column);
+            operands.begin(moved(walk.at, column, rows.steps), out.len() / block, columns);
+            for (row, out) in out.chunks_mut(block).enumerate() {
+                operands.run(row, &mut out[walk.at[0] - start[0] + column..][..columns]);
+            }
+        }
+        if !walk.advance() {
+            return;
+        }
+    }
+}
+
+fn moved<const N: usize>(at: [usize; N], by: usize, steps: [usize; N]) -> [usize; N] {
+    std::array::from_fn(|i| at[i] + by * steps[i])
 }

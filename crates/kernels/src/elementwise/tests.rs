@@ -219,3 +219,44 @@ fn operands_of_different_shapes_are_refused() {
 fn functions_of_floats_refuse_integers() {
     unary_in_place(Exp, Array::<i64>::zeros(&[1]).view_mut());
 }
+
+/// Sizes around the borders of pieces and tiles.
+const LARGE_SHAPES: &[&[usize]] = &[&[70_003], &[64, 513], &[130, 67], &[3, 65, 129], &[9, 8, 7, 65]];
+
+#[test]
+fn large_operands_take_any_arrangement_and_number_of_threads() {
+    for shape in LARGE_SHAPES {
+        for a in operands::<f32>(shape, 1) {
+            for b in operands::<f32>(shape, 2).into_iter().rev().take(3) {
+                let expected: Vec<f32> =
+                    a.list().into_iter().zip(b.list()).map(|(a, b)| a + 2.0 * b).collect();
+                for mut out in arrangements::<f32>(shape, 3).into_iter().take(4) {
+                    for count in [1, 2] {
+                        crate::with_threads(count, || binary(ADD, a.view(), b.view(), out.view_mut()));
+                        assert_eq!(out.list(), expected);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn large_copies_take_every_order_of_dimensions() {
+    for shape in LARGE_SHAPES {
+        for x in operands::<i16>(shape, 1) {
+            let mut out = Array::<i16>::zeros(shape);
+            copy(x.view(), out.view_mut());
+            assert_eq!(out.elements, x.list());
+        }
+    }
+    let mut x = Array::<f64>::random(&[5, 66, 67, 9], 1);
+    for order in [[3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2], [0, 3, 2, 1]] {
+        x.layout = x.layout.permute(&order);
+        let mut out = Array::<f64>::zeros(x.layout.shape());
+        copy(x.view(), out.view_mut());
+        assert_eq!(out.elements, x.list());
+        number_unary_in_place(Neg, x.view_mut());
+        assert_eq!(x.list(), out.elements.iter().map(|x| -x).collect::<Vec<_>>());
+    }
+}

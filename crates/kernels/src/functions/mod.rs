@@ -16,31 +16,31 @@ use crate::{Divide, Element, Float, Number};
 use std::ops::{BitAnd, BitOr, BitXor};
 
 /// A function of one float.
-pub trait Unary: Copy {
+pub trait Unary: Copy + Sync {
     /// The function's value.
     fn apply<T: Float>(self, x: T) -> T;
 }
 
 /// A function of one number, integers too.
-pub trait NumberUnary: Copy {
+pub trait NumberUnary: Copy + Sync {
     /// The function's value.
     fn apply<T: Number>(self, x: T) -> T;
 }
 
 /// A function of two elements of any type.
-pub trait Binary: Copy {
+pub trait Binary: Copy + Sync {
     /// The function's value.
     fn apply<T: Number>(self, a: T, b: T) -> T;
 }
 
 /// A function of two numbers that divides: for all but bool.
-pub trait DivideBinary: Copy {
+pub trait DivideBinary: Copy + Sync {
     /// The function's value.
     fn apply<T: Divide>(self, a: T, b: T) -> T;
 }
 
 /// A function of the bits of two integers or truths.
-pub trait BitsBinary: Copy {
+pub trait BitsBinary: Copy + Sync {
     /// The function's value.
     fn apply<T: Bits>(self, a: T, b: T) -> T;
 }
@@ -55,19 +55,19 @@ macro_rules! bits {
 bits!(bool u8 i8 i16 i32 i64);
 
 /// A function of two floats.
-pub trait FloatBinary: Copy {
+pub trait FloatBinary: Copy + Sync {
     /// The function's value.
     fn apply<T: Float>(self, a: T, b: T) -> T;
 }
 
 /// A function of three numbers, integers too.
-pub trait Ternary: Copy {
+pub trait Ternary: Copy + Sync {
     /// The function's value.
     fn apply<T: Number>(self, a: T, b: T, c: T) -> T;
 }
 
 /// A function of three floats.
-pub trait FloatTernary: Copy {
+pub trait FloatTernary: Copy + Sync {
     /// The function's value.
     fn apply<T: Float>(self, a: T, b: T, c: T) -> T;
 }

@@ -4,7 +4,7 @@ use crate::Float;
 use crate::functions::{FloatBinary, FloatTernary};
 
 /// What a difference costs.
-pub trait Distance: Copy {
+pub trait Distance: Copy + Sync {
     /// The loss.
     fn value<T: Float>(self, difference: T) -> T;
 

@@ -1,0 +1,96 @@
+//! Large contiguous operands: pieces for several threads, and outputs written past the caches.
+//!
+//! As in [`spread`](super::spread), the loop over a piece comes as a `dyn Fn`.
+
+use super::stream;
+use crate::{Element, threads};
+
+/// Elements from which on it pays to look at pieces.
+pub(super) const LARGE: usize = 2 * PIECE;
+/// Elements of a piece: a few operands of them fit into a processor's own caches.
+pub(super) const PIECE: usize = 1 << 14;
+
+pub(super) type Loop1<'a, A, O> = &'a (dyn Fn(&[A], &mut [O]) + Sync);
+pub(super) type Loop2<'a, A, B, O> = &'a (dyn Fn(&[A], &[B], &mut [O]) + Sync);
+pub(super) type Loop3<'a, A, B, C, O> = &'a (dyn Fn(&[A], &[B], &[C], &mut [O]) + Sync);
+/// A loop that changes the first slice.
+pub(super) type Change1<'a, A> = &'a (dyn Fn(&mut [A]) + Sync);
+pub(super) type Change2<'a, A, B> = &'a (dyn Fn(&mut [A], &[B]) + Sync);
+pub(super) type Change3<'a, T> = &'a (dyn Fn(&mut [T], &[T], &[T]) + Sync);
+
+/// Roughly how long a pass over so many bytes takes, in nanoseconds, if little is computed.
+#[inline]
+pub(crate) fn cost(bytes: usize) -> usize {
+    bytes / 32
+}
+
+/// Calls `fill` with pieces of `out`, to be overwritten, and where they start; `read` bytes are read
+/// for each element.
+fn pieces<O: Element>(out: &mut [O], read: usize, fill: impl Fn(usize, &mut [O]) + Sync) {
+    let cost = cost(out.len() * (read + size_of::<O>()));
+    let past_caches = stream::pays(out);
+    threads::each_chunk(out, PIECE, cost, |i, out| {
+        if past_caches {
+            stream::through(out, |at, out| fill(i * PIECE + at, out));
+        } else {
+            fill(i * PIECE, out);
+        }
+    });
+}
+
+pub(super) fn map1<A: Element, O: Element>(x: &[A], out: &mut [O], each: Loop1<'_, A, O>) {
+    pieces(out, size_of::<A>(), |at, out| each(&x[at..][..out.len()], out));
+}
+
+pub(super) fn map2<A: Element, B: Element, O: Element>(
+    a: &[A],
+    b: &[B],
+    out: &mut [O],
+    each: Loop2<'_, A, B, O>,
+) {
+    pieces(out, size_of::<(A, B)>(), |at, out| each(&a[at..][..out.len()], &b[at..][..out.len()], out));
+}
+
+pub(super) fn map3<A: Element, B: Element, C: Element, O: Element>(
+    a: &[A],
+    b: &[B],
+    c: &[C],
+    out: &mut [O],
+    each: Loop3<'_, A, B, C, O>,
+) {
+    pieces(out, size_of::<(A, B, C)>(), |at, out| {
+        let len = out.len();
+        each(&a[at..][..len], &b[at..][..len], &c[at..][..len], out);
+    });
+}
+
+/// Calls `change` with pieces of `a` and where they start.
+fn pieces_in_place<A: Element>(a: &mut [A], read: usize, change: impl Fn(usize, &mut [A]) + Sync) {
+    let cost = cost(a.len() * (read + 2 * size_of::<A>()));
+    threads::each_chunk(a, PIECE, cost, |i, a| change(i * PIECE, a));
+}
+
+pub(super) fn update1<A: Element>(a: &mut [A], each: Change1<'_, A>) {
+    pieces_in_place(a, 0, |_, a| each(a));
+}
+
+pub(super) fn update2<A: Element, B: Element>(a: &mut [A], b: &[B], each: Change2<'_, A, B>) {
+    pieces_in_place(a, size_of::<B>(), |at, a| each(a, &b[at..][..a.len()]));
+}
+
+pub(super) fn update3<T: Element>(a: &mut [T], b: &[T], c: &[T], each: Change3<'_, T>) {
+    pieces_in_place(a, 2 * size_of::<T>(), |at, a| each(a, &b[at..][..a.len()], &c[at..][..a.len()]));
+}
+
+/// As `copy_from_slice`.
+pub(super) fn copy<T: Element>(from: &[T], to: &mut [T]) {
+    if to.len() < LARGE {
+        return to.copy_from_slice(from);
+    }
+    let cost = cost(2 * size_of_val(to));
+    let past_caches = stream::pays(to);
+    threads::each_chunk(to, PIECE, cost, |i, to| {
+        let from = &from[i * PIECE..][..to.len()];
+        if past_caches { stream::copy(from, to) } else { to.copy_from_slice(from) }
+    });
+}
