@@ -39,6 +39,7 @@ pub mod elementwise;
 pub mod functions;
 pub mod histogram;
 pub mod index;
+mod lanes;
 mod layout;
 pub mod loss;
 pub mod matrix;

@@ -1,9 +1,12 @@
 //! Softmax and its logarithm along one dimension, with gradients.
 
-use crate::elementwise::{Single, floats, pack, write};
-use crate::reduce::{fold, sum_slice};
+use crate::elementwise::{Single, cost, floats, pack, write};
+use crate::lanes::{BLOCK, LANES, maximum, sums, total};
 use crate::wide::wide;
-use crate::{DType, Float, View, ViewMut};
+use crate::{DType, Float, View, ViewMut, threads};
+
+/// Elements of the rows that are computed as one piece.
+const PIECE: usize = 1 << 13;
 
 /// `out = log(exp(x) / sum(exp(x)))` along `dim`.
 pub fn log_softmax(x: View<'_>, dim: usize, out: ViewMut<'_>) {
@@ -15,8 +18,7 @@ pub fn log_softmax(x: View<'_>, dim: usize, out: ViewMut<'_>) {
 /// `out = grad - exp(output) * sum(grad)` along `dim`.
 pub fn log_softmax_backward(grad: View<'_>, output: View<'_>, dim: usize, out: ViewMut<'_>) {
     floats!(out.dtype(), T => along([grad, output], dim, out, |[grad, y], out| {
-        let sum: T = sum_slice(grad);
-        each(grad, y, out, move |grad, y| grad - y.exponential() * sum);
+        log_softmax_backward_row::<T>(grad, y, out);
     }), single => in_single([grad, output], out, |[grad, y], out| log_softmax_backward(grad, y, dim, out)));
 }
 
@@ -30,46 +32,87 @@ pub fn softmax(x: View<'_>, dim: usize, out: ViewMut<'_>) {
 /// `out = output * (grad - sum(grad * output))` along `dim`.
 pub fn softmax_backward(grad: View<'_>, output: View<'_>, dim: usize, out: ViewMut<'_>) {
     floats!(out.dtype(), T => along([grad, output], dim, out, |[grad, y], out| {
-        each(grad, y, out, move |grad: T, y| grad * y);
-        let sum = sum_slice(out);
-        each(grad, y, out, move |grad, y| y * (grad - sum));
+        softmax_backward_row::<T>(grad, y, out);
     }), single => in_single([grad, output], out, |[grad, y], out| softmax_backward(grad, y, dim, out)));
 }
 
-fn log_softmax_row<T: Float>(x: &[T], out: &mut [T]) {
-    let max = exponentials(x, out);
-    let shift = sum_slice(out).ln();
-    // Two steps, because the maximum may be so large that the sum of both loses the logarithm.
-    each(x, x, out, move |x, _| (x - max) - shift);
-}
-
-fn softmax_row<T: Float>(x: &[T], out: &mut [T]) {
-    exponentials(x, out);
-    let sum = sum_slice(out);
-    scale(out, T::ONE / sum);
-}
-
-/// `out = exp(x - max(x))`; gives the maximum.
-fn exponentials<T: Float>(x: &[T], out: &mut [T]) -> T {
-    let max = fold(x, T::ZERO, |a, b| if a > b { a } else { b });
-    each(x, x, out, move |x, _| (x - max).exponential());
-    max
-}
-
 wide! {
-    fn each[T: Float, F: Fn(T, T) -> T](a: &[T], b: &[T], out: &mut [T], f: F) {
-        for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-            *out = f(a, b);
-        }
-    }
-}
-
-wide! {
-    fn scale[T: Float](out: &mut [T], factor: T) {
+    fn softmax_row[T: Float](x: &[T], out: &mut [T]) {
+        let sum = exponentials(x, maximum(x), Some(&mut *out));
+        let factor = T::narrow(1.0 / sum);
         for out in out {
             *out = *out * factor;
         }
     }
+}
+
+wide! {
+    fn log_softmax_row[T: Float](x: &[T], out: &mut [T]) {
+        let max = maximum(x);
+        let shift = T::narrow(exponentials(x, max, None).ln());
+        // Two steps, because the maximum may be so large that the sum of both loses the logarithm.
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = (x - max) - shift;
+        }
+    }
+}
+
+wide! {
+    fn softmax_backward_row[T: Float](grad: &[T], y: &[T], out: &mut [T]) {
+        let [sum] = sums(grad, y, |grad, y| [grad * y]);
+        let sum = T::narrow(sum);
+        for ((out, &grad), &y) in out.iter_mut().zip(grad).zip(y) {
+            *out = y * (grad - sum);
+        }
+    }
+}
+
+wide! {
+    fn log_softmax_backward_row[T: Float](grad: &[T], y: &[T], out: &mut [T]) {
+        let [sum] = sums(grad, grad, |grad, _| [grad]);
+        let sum = T::narrow(sum);
+        for ((out, &grad), &y) in out.iter_mut().zip(grad).zip(y) {
+            *out = grad - y.exponential() * sum;
+        }
+    }
+}
+
+/// The sum of `exp(x - max)`; the powers themselves go to `out`, if given.
+#[inline(always)]
+fn exponentials<T: Float>(x: &[T], max: T, mut out: Option<&mut [T]>) -> f64 {
+    let (mut sum, mut lanes) = (0.0, [T::ZERO; LANES]);
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    for (i, chunk) in chunks.iter().enumerate() {
+        let powers = powers(chunk, max, &mut lanes);
+        if let Some(out) = &mut out {
+            out[i * LANES..][..LANES].copy_from_slice(&powers);
+        }
+        if (i + 1) % (BLOCK / LANES) == 0 {
+            sum += total(&lanes);
+            lanes = [T::ZERO; LANES];
+        }
+    }
+    if !rest.is_empty() {
+        // The lanes beyond the end count for nothing.
+        let mut last = [T::neg_infinity(); LANES];
+        last[..rest.len()].copy_from_slice(rest);
+        let powers = powers(&last, max, &mut lanes);
+        if let Some(out) = &mut out {
+            out[chunks.len() * LANES..].copy_from_slice(&powers[..rest.len()]);
+        }
+    }
+    sum + total(&lanes)
+}
+
+/// `exp(x - max)`, added to `sums`.
+#[inline(always)]
+fn powers<T: Float>(x: &[T; LANES], max: T, sums: &mut [T; LANES]) -> [T; LANES] {
+    let mut powers = *x;
+    for (sum, power) in sums.iter_mut().zip(&mut powers) {
+        *power = (*power - max).exponential();
+        *sum = *sum + *power;
+    }
+    powers
 }
 
 /// Calls `f` with each line of the operands along `dim`.
@@ -77,7 +120,7 @@ fn along<T: Float, const N: usize>(
     inputs: [View<'_>; N],
     dim: usize,
     mut out: ViewMut<'_>,
-    f: impl Fn([&[T]; N], &mut [T]),
+    f: impl Fn([&[T]; N], &mut [T]) + Sync,
 ) {
     assert!(inputs.iter().all(|x| x.shape() == out.shape()), "softmax: operands have different shapes");
     let last = out.shape().len().saturating_sub(1);
@@ -93,9 +136,14 @@ fn along<T: Float, const N: usize>(
     }
     let inputs = inputs.map(|x| pack::<T>(x));
     write(out, |out| {
-        for (i, out) in out.chunks_exact_mut(size).enumerate() {
-            f(std::array::from_fn(|n| &inputs[n][i * size..][..size]), out);
-        }
+        let rows = (PIECE / size).max(1);
+        // An exponential takes about as long as it takes to move 32 bytes.
+        let cost = cost(size_of_val(out) * (N + 1) + 32 * out.len());
+        threads::each_chunk(out, rows * size, cost, |i, out| {
+            for (row, out) in (i * rows..).zip(out.chunks_exact_mut(size)) {
+                f(std::array::from_fn(|n| &inputs[n][row * size..][..size]), out);
+            }
+        });
     });
 }
 
