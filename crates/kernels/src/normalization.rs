@@ -1,7 +1,17 @@
 //! Mean and spread of groups of elements, and elements without them.
 
+mod layer;
+
+pub use layer::{Normalized, layer_norm, layer_norm_backward};
+
 use crate::computing::{load, store};
-use crate::{DType, Float, View, ViewMut};
+use crate::elementwise::cost;
+use crate::lanes::sums;
+use crate::wide::wide;
+use crate::{DType, Float, View, ViewMut, threads};
+
+/// Elements that are computed as one piece.
+const PIECE: usize = 1 << 13;
 
 /// Mean and variance of each group: `x` is seen as `[outer, groups, inner]`, and a group is all
 /// that has one number in the middle. The variance is the mean of squares, in double precision.
@@ -15,13 +25,25 @@ pub fn moments(x: View<'_>, [outer, groups, inner]: [usize; 3]) -> Vec<(f64, f64
 
 fn moments_of<T: Float>(x: &[T], [outer, groups, inner]: [usize; 3]) -> Vec<(f64, f64)> {
     let count = (outer * inner) as f64;
-    let group = |group: usize| {
-        let runs = (0..outer).map(move |at| &x[(at * groups + group) * inner..][..inner]);
-        let mean = runs.clone().flatten().map(|x| x.wide()).sum::<f64>() / count;
-        let squares = runs.flatten().map(|x| (x.wide() - mean) * (x.wide() - mean));
-        (mean, squares.sum::<f64>() / count)
-    };
-    (0..groups).map(group).collect()
+    let mut moments = vec![(0.0, 0.0); groups];
+    threads::each_chunk(&mut moments, 1, cost(4 * size_of_val(x)), |group, moments| {
+        let runs = || (0..outer).map(move |at| &x[(at * groups + group) * inner..][..inner]);
+        let near = T::narrow(runs().map(|run| differences(run, T::ZERO)[0]).sum::<f64>() / count);
+        let [off, squares] = runs().fold([0.0; 2], |[off, squares], run| {
+            let [more_off, more_squares] = differences(run, near);
+            [off + more_off, squares + more_squares]
+        });
+        // The sum of differences takes out of the squares what rounding of the mean put in.
+        moments[0] = (near.wide() + off / count, ((squares - off * off / count) / count).max(0.0));
+    });
+    moments
+}
+
+wide! {
+    /// The sum of differences from `mean`, and of their squares.
+    fn differences[T: Float](x: &[T], mean: T) -> [f64; 2] {
+        sums(x, x, |x, _| [x - mean, (x - mean) * (x - mean)])
+    }
 }
 
 /// What is subtracted from the elements of a group, and what they are multiplied by then.
@@ -57,18 +79,30 @@ fn normalize_as<T: Float>(
     let weight = weight.unwrap_or_else(|| vec![T::ONE; channels].into());
     let bias = bias.unwrap_or_else(|| vec![T::ZERO; channels].into());
     store::<T>(out, |out| {
-        let runs = out.chunks_exact_mut(inner.max(1)).zip(x.chunks_exact(inner.max(1)));
-        for (i, (out, x)) in runs.enumerate() {
-            let (mean, scale) = shifts[i % groups];
-            let (mean, scale) = (T::narrow(mean), T::narrow(scale));
-            let first = i * inner / repeat;
-            let runs = out.chunks_exact_mut(repeat).zip(x.chunks_exact(repeat));
-            for (channel, (out, x)) in (first..).zip(runs) {
-                let (weight, bias) = (weight[channel % channels], bias[channel % channels]);
-                out.iter_mut().zip(x).for_each(|(out, &x)| *out = (x - mean) * scale * weight + bias);
+        let size = inner.max(1);
+        let runs = (PIECE / size).max(1);
+        let cost = cost(3 * size_of_val(out));
+        threads::each_chunk(out, runs * size, cost, |piece, out| {
+            for (i, out) in (piece * runs..).zip(out.chunks_exact_mut(size)) {
+                let (mean, scale) = shifts[i % groups];
+                let shift = (T::narrow(mean), T::narrow(scale));
+                let first = i * inner / repeat;
+                let parts = out.chunks_exact_mut(repeat).zip(x[i * size..][..size].chunks_exact(repeat));
+                for (channel, (out, x)) in (first..).zip(parts) {
+                    move_run(x, shift, (weight[channel % channels], bias[channel % channels]), out);
+                }
             }
-        }
+        });
     });
+}
+
+wide! {
+    fn move_run[T: Float](x: &[T], shift: (T, T), affine: (T, T), out: &mut [T]) {
+        let ((mean, scale), (weight, bias)) = (shift, affine);
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = (x - mean) * scale * weight + bias;
+        }
+    }
 }
 
 #[cfg(test)]

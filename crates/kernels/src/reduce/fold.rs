@@ -94,6 +94,13 @@ wide! {
     }
 }
 
+/// The sum of rows, each as long as `out`.
+pub(crate) fn sum_columns<T: Number>(rows: &[T], out: &mut [T]) {
+    if !out.is_empty() {
+        sum_rows(rows, out, &mut scratch(rows.len() / out.len(), out.len()));
+    }
+}
+
 /// Room for the partial sums of [`sum_rows`].
 pub(super) fn scratch<T: Number>(rows: usize, inner: usize) -> Vec<T> {
     let levels = rows.div_ceil(ROWS).next_power_of_two().ilog2() as usize;

@@ -17,7 +17,7 @@ pub use logic::{all, any};
 pub use moments::{Moments, moments};
 pub use norm::norm;
 
-pub(crate) use fold::{fold, sum_slice};
+pub(crate) use fold::{sum_columns, sum_slice};
 
 use crate::elementwise::{Single, contiguous, floats, numbers, to_vec, write};
 use crate::{DType, Float, Number, View, ViewMut};

@@ -92,7 +92,7 @@ pub(super) fn check_parameter(
 }
 
 /// The type that half precision is computed in; others are computed in their own.
-fn wide(dtype: DType) -> DType {
+pub(super) fn wide(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
 

@@ -1,12 +1,13 @@
 //! Layer normalization: a group is what the last dimensions hold.
 
-use super::frame::{self, Statistics, given};
+use super::frame::{self, Statistics, given, wide};
 use super::{Affine, Frame};
-use crate::autograd::Saves;
+use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::kernel_table;
 use crate::ops::sizes;
 use crate::{Backward, Cause, Error, Grads, Inputs as _, Kernel, Op, Result, Spec, Tensor, composite};
 use cresset_dispatch::observe::Argument;
+use cresset_kernels::normalization::{self, Normalized};
 
 /// Elements without the mean and spread over the last dimensions, and these two.
 #[derive(Clone, Debug)]
@@ -34,10 +35,16 @@ impl Op for NativeLayerNorm {
     type Output = [Tensor; 3];
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        const NAME: &str = "aten::native_layer_norm_backward";
         let frame = self.frame(ctx.saved(0).shape());
         let saved = [0, 1, 4, 5].map(|i| ctx.optional(i));
+        if !is_grad_enabled() && ctx.grad().device().is_cpu() {
+            let [x, weight, mean, scale] = saved;
+            let _span = composite(NAME, [Some(ctx.grad()), x, mean, scale, weight], |_| {});
+            return gradients(frame.count(), ctx, saved);
+        }
         let statistics = Statistics::Own { epsilon: self.epsilon };
-        frame::gradients("aten::native_layer_norm_backward", &frame, statistics, ctx, saved)
+        frame::gradients(NAME, &frame, statistics, ctx, saved)
     }
 
     fn arguments(&self, [x, weight, bias]: Affine<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
@@ -62,10 +69,48 @@ impl Kernel for NativeLayerNorm {
         frame::infer(Self::NAME, &self.frame(x.shape()), inputs, &x.shape()[x.dim() - self.dims..])
     }
 
-    fn cpu(&self, inputs: Affine<'_>, outputs: &[Tensor; 3]) -> Result<()> {
-        let (x, frame) = (given(inputs[0]), self.frame(given(inputs[0]).shape()));
-        frame::fill(&frame, inputs, frame::moments(&frame, x), self.epsilon, outputs)
+    fn cpu(&self, [x, weight, bias]: Affine<'_>, [out, mean, scale]: &[Tensor; 3]) -> Result<()> {
+        let x = given(x);
+        let (reading, weights, biases) = (x.read(), weight.map(Tensor::read), bias.map(Tensor::read));
+        let affine = [weight.zip(weights.as_ref()), bias.zip(biases.as_ref())];
+        normalization::layer_norm(
+            x.elements(&reading),
+            self.frame(x.shape()).count(),
+            affine.map(|given| given.map(|(tensor, reading)| tensor.elements(reading))),
+            self.epsilon,
+            out.elements_mut(&mut out.write()),
+            [mean.elements_mut(&mut mean.write()), scale.elements_mut(&mut scale.write())],
+        );
+        Ok(())
     }
+}
+
+/// The gradients of host tensors, of rows of `size` elements, none of which is tracked.
+fn gradients(size: usize, ctx: &Backward<'_>, saved: [Option<&Tensor>; 4]) -> Result<Grads> {
+    let [x, weight, mean, scale] = saved;
+    let (x, mean, scale) = (given(x), given(mean), given(scale));
+    let mut gradients = Grads::new();
+    for (at, dtype) in [(0, x.dtype()), (1, wide(x.dtype())), (2, wide(x.dtype()))] {
+        let gradient = ctx.needs(at).then(|| Tensor::uninit(ctx.shape(at), dtype, x.device()));
+        gradients.push(gradient.transpose()?);
+    }
+    let readings = [x, mean, scale, ctx.grad()].map(Tensor::read);
+    let weights = weight.map(Tensor::read);
+    let mut writings: Vec<_> = gradients.iter().map(|tensor| tensor.as_ref().map(Tensor::write)).collect();
+    let mut outputs = gradients.iter().zip(&mut writings).map(|(tensor, writing)| {
+        tensor.as_ref().zip(writing.as_mut()).map(|(tensor, writing)| tensor.elements_mut(writing))
+    });
+    let outputs = std::array::from_fn(|_| outputs.next().flatten());
+    let of = Normalized {
+        x: x.elements(&readings[0]),
+        size,
+        weight: weight.zip(weights.as_ref()).map(|(weight, reading)| weight.elements(reading)),
+        mean: mean.elements(&readings[1]),
+        scale: scale.elements(&readings[2]),
+    };
+    normalization::layer_norm_backward(ctx.grad().elements(&readings[3]), of, outputs);
+    drop(writings);
+    Ok(gradients)
 }
 
 /// Refuses a shape to normalize over that is not how the tensor's ends.
