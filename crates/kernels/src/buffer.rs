@@ -3,8 +3,10 @@
 #![expect(unsafe_code, reason = "owns raw memory and lends it under a lock")]
 
 use crate::Element;
+use crate::blocks::{Block, Contents};
 use parking_lot::{RecursiveRwLock, RecursiveRwLockReadGuard, RecursiveRwLockWriteGuard};
 use std::alloc::{self, Layout as Allocation};
+use std::cell::UnsafeCell;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -12,23 +14,25 @@ use std::ptr::NonNull;
 /// Memory aligned for any element type.
 ///
 /// Tensors alias buffers freely, so a buffer carries its own lock: any number of
-/// readers, or one writer. Memory is always initialised: fresh blocks come zeroed, which
-/// for large ones the operating system has done already.
+/// readers, or one writer. Memory is always initialised, if only by who had it before.
 pub struct Buffer {
-    start: NonNull<u8>,
+    memory: Memory,
     bytes: usize,
-    /// How the memory was allocated; of size 0 if it was not.
-    allocation: Allocation,
     lock: RecursiveRwLock<()>,
 }
 
-/// What allocators give without asking. More would cost: an allocator that knows fresh pages
-/// to be zero forgets it when asked for more alignment.
-const ALIGN: usize = 16;
-
-fn allocation(bytes: usize) -> Option<Allocation> {
-    Allocation::from_size_align(bytes.max(1), ALIGN).ok()
+enum Memory {
+    /// A few bytes lie in the buffer itself.
+    Here(UnsafeCell<[u128; HERE]>),
+    Block(Block),
+    /// What a vector had allocated so.
+    Vector(NonNull<u8>, Allocation),
 }
+
+/// How many times 16 bytes lie in the buffer itself.
+const HERE: usize = 4;
+/// What any element type asks for.
+const ALIGN: usize = align_of::<u128>();
 
 // SAFETY: the memory is owned, and reached only through `Reading` and `Writing`, which
 // hold the lock.
@@ -53,12 +57,24 @@ impl std::error::Error for AllocationFailed {}
 
 impl Buffer {
     /// `bytes` of memory, zeroed.
-    pub fn new(bytes: usize) -> Result<Buffer, AllocationFailed> {
-        let failed = AllocationFailed { bytes };
-        let allocation = allocation(bytes).ok_or(failed)?;
-        // SAFETY: the size is not zero.
-        let start = NonNull::new(unsafe { alloc::alloc_zeroed(allocation) }).ok_or(failed)?;
-        Ok(Buffer { start, bytes, allocation, lock: RecursiveRwLock::new(()) })
+    pub fn zeroed(bytes: usize) -> Result<Buffer, AllocationFailed> {
+        Buffer::holding(bytes, Contents::Zero)
+    }
+
+    /// `bytes` of memory that may hold anything: not for truths, which not every byte is.
+    #[inline]
+    pub fn uninit(bytes: usize) -> Result<Buffer, AllocationFailed> {
+        Buffer::holding(bytes, Contents::Any)
+    }
+
+    #[inline]
+    fn holding(bytes: usize, contents: Contents) -> Result<Buffer, AllocationFailed> {
+        let memory = if bytes <= HERE * size_of::<u128>() {
+            Memory::Here(UnsafeCell::new([u128::from_ne_bytes([contents.byte(); 16]); HERE]))
+        } else {
+            Memory::Block(Block::new(bytes, contents).ok_or(AllocationFailed { bytes })?)
+        };
+        Ok(Buffer { memory, bytes, lock: RecursiveRwLock::new(()) })
     }
 
     /// The memory of a vector, not copied.
@@ -73,7 +89,7 @@ impl Buffer {
         }
         let allocation = Allocation::array::<T>(elements.capacity()).expect("the vector was allocated so");
         let bytes = size_of_val(elements.as_slice());
-        Ok(Buffer { start, bytes, allocation, lock: RecursiveRwLock::new(()) })
+        Ok(Buffer { memory: Memory::Vector(start, allocation), bytes, lock: RecursiveRwLock::new(()) })
     }
 
     /// How many bytes there are.
@@ -88,10 +104,19 @@ impl Buffer {
         self.bytes == 0
     }
 
-    /// Where the memory starts: an identity, not to be read through.
+    /// Where the memory starts, as long as the buffer is not moved: an identity, not to be read through.
     #[inline]
     pub fn address(&self) -> usize {
-        self.start.as_ptr() as usize
+        self.start() as usize
+    }
+
+    #[inline]
+    fn start(&self) -> *mut u8 {
+        match &self.memory {
+            Memory::Here(memory) => memory.get().cast(),
+            Memory::Block(block) => block.start().as_ptr(),
+            Memory::Vector(start, _) => start.as_ptr(),
+        }
     }
 
     /// Waits until nobody writes, then lends the bytes. A thread may read twice at once.
@@ -109,10 +134,12 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if self.allocation.size() > 0 {
-            // SAFETY: allocated by `new`, or by a vector, with this very layout; views borrow
-            // the buffer, so none is left.
-            unsafe { alloc::dealloc(self.start.as_ptr(), self.allocation) };
+        if let Memory::Vector(start, allocation) = self.memory
+            && allocation.size() > 0
+        {
+            // SAFETY: allocated by a vector with this very layout; views borrow the buffer, so
+            // none is left.
+            unsafe { alloc::dealloc(start.as_ptr(), allocation) };
         }
     }
 }
@@ -129,7 +156,7 @@ impl Reading<'_> {
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: initialised memory of this length, and nobody writes while the shared
         // lock is held.
-        unsafe { std::slice::from_raw_parts(self.buffer.start.as_ptr(), self.buffer.bytes) }
+        unsafe { std::slice::from_raw_parts(self.buffer.start(), self.buffer.bytes) }
     }
 }
 
@@ -144,7 +171,7 @@ impl Writing<'_> {
     #[inline]
     pub fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: initialised memory of this length, and the lock is held exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.buffer.start.as_ptr(), self.buffer.bytes) }
+        unsafe { std::slice::from_raw_parts_mut(self.buffer.start(), self.buffer.bytes) }
     }
 }
 
@@ -154,7 +181,7 @@ mod tests {
 
     #[test]
     fn memory_is_zeroed_aligned_and_shared_by_readers() {
-        let buffer = Buffer::new(100).unwrap();
+        let buffer = Buffer::zeroed(100).unwrap();
         assert_eq!(buffer.address() % ALIGN, 0);
         let (one, two) = (buffer.read(), buffer.read());
         assert!(one.bytes() == [0; 100] && two.bytes().len() == 100);
@@ -162,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_writer_changes_what_readers_see_next() {
-        let buffer = Buffer::new(4).unwrap();
+        let buffer = Buffer::zeroed(4).unwrap();
         buffer.write().bytes().copy_from_slice(&[1, 2, 3, 4]);
         assert_eq!(buffer.read().bytes(), [1, 2, 3, 4]);
     }
@@ -182,7 +209,7 @@ mod tests {
 
     #[test]
     fn too_much_is_an_error_and_nothing_is_fine() {
-        assert_eq!(Buffer::new(usize::MAX).err(), Some(AllocationFailed { bytes: usize::MAX }));
-        assert!(Buffer::new(0).unwrap().is_empty());
+        assert_eq!(Buffer::zeroed(usize::MAX).err(), Some(AllocationFailed { bytes: usize::MAX }));
+        assert!(Buffer::zeroed(0).unwrap().is_empty());
     }
 }

@@ -30,6 +30,7 @@
 
 pub mod arrange;
 pub mod attention;
+mod blocks;
 mod buffer;
 mod computing;
 pub mod convolution;
@@ -54,6 +55,7 @@ pub mod resample;
 mod rows;
 mod scalar;
 pub mod scan;
+mod scratch;
 pub mod softmax;
 mod special;
 pub mod svd;
@@ -64,6 +66,7 @@ mod view;
 mod wide;
 mod window;
 
+pub use blocks::{idle_memory, release_idle_memory};
 pub use buffer::{AllocationFailed, Buffer, Reading, Writing};
 pub use division::Divide;
 pub use dtype::{DType, Element, Float, Number};

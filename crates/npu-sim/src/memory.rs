@@ -273,7 +273,7 @@ impl Lease<'_> {
 
 /// A copy of `bytes` that any element type may lie in.
 pub(crate) fn copied(bytes: &[u8]) -> Source<'static> {
-    let buffer = Buffer::new(bytes.len()).expect("the host has room for a copy of device memory");
+    let buffer = Buffer::zeroed(bytes.len()).expect("the host has room for a copy of device memory");
     buffer.write().bytes().copy_from_slice(bytes);
     Source::Copied(buffer)
 }

@@ -20,7 +20,7 @@ impl Tensor {
             let text = format_args!("{layout:?} of {dtype} has more bytes than can be addressed");
             return Err(Error::new(Cause::Memory, "", text));
         };
-        Ok(Tensor::from_parts(Storage::new(device, bytes)?, layout, dtype))
+        Ok(Tensor::from_parts(Storage::new(device, bytes, dtype)?, layout, dtype))
     }
 
     /// New memory, contents undefined.

@@ -1,6 +1,6 @@
 //! Memory shared by all tensors that alias it.
 
-use crate::{Cause, Device, Element, Error, Key, Result, backend};
+use crate::{Cause, DType, Device, Element, Error, Key, Result, backend};
 use cresset_dispatch::memory::{self, Report};
 use cresset_kernels::Buffer;
 use parking_lot::Mutex;
@@ -49,10 +49,11 @@ pub fn host_bytes_allocated() -> u64 {
 }
 
 impl Storage {
-    /// `bytes` on `device`; zeroed on the host, undefined elsewhere.
-    pub fn new(device: Device, bytes: usize) -> Result<Storage> {
+    /// `bytes` on `device` for elements of `dtype`, contents undefined.
+    #[inline]
+    pub fn new(device: Device, bytes: usize, dtype: DType) -> Result<Storage> {
         let memory = match device.key {
-            Key::CPU => Memory::Host(host(bytes)?),
+            Key::CPU => Memory::Host(host(bytes, dtype)?),
             Key::META => Memory::Meta,
             _ => Memory::Device(backend::of(device)?.allocate(device, bytes)?),
         };
@@ -62,20 +63,24 @@ impl Storage {
     /// The memory of a vector, not copied; the vector, if it is not aligned for any element type.
     pub(crate) fn from_vec<T: Element>(elements: Vec<T>) -> Result<Storage, Vec<T>> {
         let buffer = Buffer::from_vec(elements)?;
-        count(&buffer);
         let bytes = buffer.len();
         Ok(Storage::of(Memory::Host(buffer), bytes, Device::CPU))
     }
 
+    #[inline]
     fn of(memory: Memory, bytes: usize, device: Device) -> Storage {
-        Storage(Arc::new(Inner {
+        let storage = Storage(Arc::new(Inner {
             memory,
             bytes,
             device,
             version: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
             changed_by: Mutex::new(""),
-        }))
+        }));
+        if let Some(buffer) = storage.host() {
+            count(buffer);
+        }
+        storage
     }
 
     /// Where the bytes are.
@@ -157,10 +162,10 @@ impl Storage {
     }
 }
 
-fn host(bytes: usize) -> Result<Buffer> {
-    let buffer = Buffer::new(bytes).map_err(|failed| Error::new(Cause::Memory, "", failed))?;
-    count(&buffer);
-    Ok(buffer)
+#[inline]
+fn host(bytes: usize, dtype: DType) -> Result<Buffer> {
+    let buffer = if dtype == DType::Bool { Buffer::zeroed(bytes) } else { Buffer::uninit(bytes) };
+    buffer.map_err(|failed| Error::new(Cause::Memory, "", failed))
 }
 
 /// Counts a new buffer, and tells who listens.

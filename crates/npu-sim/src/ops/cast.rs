@@ -69,7 +69,7 @@ impl Temporary {
     pub(super) fn new(dtype: DType, shape: &[usize]) -> Temporary {
         let layout = Layout::contiguous(shape).expect("as many elements as another view has");
         let buffer =
-            Buffer::new(layout.len() * dtype.size()).expect("the host has room for a kernel's memory");
+            Buffer::zeroed(layout.len() * dtype.size()).expect("the host has room for a kernel's memory");
         Temporary { buffer, dtype, layout }
     }
 

@@ -58,7 +58,7 @@ impl Output for Tensor {
             );
             return Err(Error::new(Cause::Memory, "", text));
         };
-        Ok(Tensor::from_parts(Storage::new(device, bytes)?, layout, spec.dtype))
+        Ok(Tensor::from_parts(Storage::new(device, bytes, spec.dtype)?, layout, spec.dtype))
     }
 
     #[inline]
