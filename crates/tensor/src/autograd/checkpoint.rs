@@ -86,7 +86,7 @@ impl Input {
 
     /// The input as the first run saw it, outside the graph.
     fn unpack(&self, node: &Arc<Node>) -> Result<Tensor> {
-        let Taken::Tensor(tensor) = self.kept.take(node, false)? else {
+        let Taken::Tensor(tensor) = self.kept.look(node, false)? else {
             unreachable!("inputs of checkpoints are tensors");
         };
         let tensor = tensor.alias();

@@ -6,12 +6,13 @@
 use super::mode::{enable_grad, no_grad};
 use super::node::{Backward, Edge, Function, Grads, Keeps, Node};
 use super::saved::Taken;
+use super::waiting::{AddressHasher, ByNode, NodeId, ReadyNodes, Waiting, id};
 use super::{anomaly, hooks};
 use crate::{Cause, Error, Layout, Result, Tensor};
 use cresset_dispatch::observe::{self, Argument, Call, Kind, Name, Sequence};
 use smallvec::SmallVec;
-use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 /// How a backward pass is run.
@@ -90,70 +91,13 @@ pub fn grad(
     }
 }
 
-type NodeId = usize;
 /// An output that someone wants the gradient of, and the gradient.
 type Capture = (usize, Option<Tensor>);
-type ByNode<T> = HashMap<NodeId, T, BuildHasherDefault<AddressHasher>>;
-
-/// Hashes addresses: they differ already, it is enough to spread them.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_usize(usize::from(*byte)));
-    }
-
-    fn write_usize(&mut self, address: usize) {
-        let spread = (self.0 ^ address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        self.0 = spread ^ (spread >> 32);
-    }
-}
-
-fn id(node: &Arc<Node>) -> NodeId {
-    Arc::as_ptr(node) as usize
-}
-
-/// A node with all its gradients, ordered by when its call was made.
-struct Ready(Arc<Node>);
-
-impl PartialEq for Ready {
-    fn eq(&self, other: &Ready) -> bool {
-        self.0.sequence == other.0.sequence
-    }
-}
-
-impl Eq for Ready {}
-
-impl PartialOrd for Ready {
-    fn partial_cmp(&self, other: &Ready) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ready {
-    fn cmp(&self, other: &Ready) -> std::cmp::Ordering {
-        self.0.sequence.cmp(&other.0.sequence)
-    }
-}
-
-/// A node that the pass will come to.
-#[derive(Default)]
-struct Pending {
-    /// How many edges still have to bring a gradient, or the news that there is none.
-    missing: usize,
-    /// Gradients that wait for the rest of their sum.
-    grads: Grads,
-}
 
 /// One pass through the graph.
 struct Run {
-    pending: ByNode<Pending>,
-    ready: BinaryHeap<Ready>,
+    pending: Waiting,
+    ready: ReadyNodes,
     /// Gradients to be returned instead of put down.
     captures: ByNode<SmallVec<[Capture; 1]>>,
     /// The nodes to run, where not all of them are.
@@ -165,9 +109,9 @@ impl Run {
     fn new(op: &'static str, roots: &[(&Tensor, Option<&Tensor>)], pass: Pass) -> Result<Run> {
         let _mode = mode(pass);
         let mut run = Run {
-            pending: HashMap::default(),
-            ready: BinaryHeap::new(),
-            captures: HashMap::default(),
+            pending: Waiting::default(),
+            ready: ReadyNodes::default(),
+            captures: ByNode::default(),
             leading: None,
             pass,
         };
@@ -179,32 +123,35 @@ impl Run {
             if !starts.iter().any(|start| Arc::ptr_eq(start, &edge.node)) {
                 starts.push(edge.node.clone());
             }
-            run.pending.entry(id(&edge.node)).or_default();
+            run.pending.entry(id(&edge.node));
             run.put(&edge, gradient)?;
         }
         run.count(&starts);
-        run.ready =
-            starts.into_iter().filter(|start| run.pending[&id(start)].missing == 0).map(Ready).collect();
+        for start in starts {
+            if run.pending.entry(id(&start)).0.missing == 0 {
+                run.ready.push(start);
+            }
+        }
         Ok(run)
     }
 
     /// Counts the edges that lead to each node reachable from `starts`.
     fn count(&mut self, starts: &[Arc<Node>]) {
-        let mut stack: Vec<Arc<Node>> = starts.to_vec();
+        let mut stack: SmallVec<[&Arc<Node>; 8]> = starts.iter().collect();
         while let Some(node) = stack.pop() {
             for edge in node.edges.iter().flatten() {
-                let pending = self.pending.entry(id(&edge.node)).or_insert_with(|| {
-                    stack.push(edge.node.clone());
-                    Pending::default()
-                });
+                let (pending, new) = self.pending.entry(id(&edge.node));
                 pending.missing += 1;
+                if new {
+                    stack.push(&edge.node);
+                }
             }
         }
     }
 
     /// The nodes that lead to one whose gradient is to be captured.
     fn leading(&self) -> HashSet<NodeId, BuildHasherDefault<AddressHasher>> {
-        let mut nodes: Vec<Arc<Node>> = self.ready.iter().map(|ready| ready.0.clone()).collect();
+        let mut nodes: Vec<Arc<Node>> = self.ready.iter().cloned().collect();
         let mut known: HashSet<NodeId, BuildHasherDefault<AddressHasher>> = nodes.iter().map(id).collect();
         let mut next = 0;
         while let Some(node) = nodes.get(next).cloned() {
@@ -227,7 +174,7 @@ impl Run {
     /// Runs all nodes; returns the gradients that were to be captured.
     fn finish(mut self) -> Result<ByNode<SmallVec<[Capture; 1]>>> {
         let _mode = mode(self.pass);
-        while let Some(Ready(node)) = self.ready.pop() {
+        while let Some(node) = self.ready.pop() {
             self.evaluate(&node)?;
         }
         Ok(self.captures)
@@ -235,7 +182,7 @@ impl Run {
 
     /// Runs one node and passes its gradients on.
     fn evaluate(&mut self, node: &Arc<Node>) -> Result<()> {
-        let mut grads = self.pending.remove(&id(node)).unwrap_or_default().grads;
+        let mut grads = std::mem::take(&mut self.pending.entry(id(node)).0.grads);
         hooks::tensor_hooks(node, &mut grads)?;
         if let Some(wanted) = self.captures.get_mut(&id(node)) {
             for (output, place) in wanted {
@@ -299,12 +246,17 @@ impl Run {
 
     /// Adds a gradient to those that wait at the end of `edge`.
     fn put(&mut self, edge: &Edge, gradient: Tensor) -> Result<()> {
-        let grads = &mut self.pending.get_mut(&id(&edge.node)).expect(COUNTED).grads;
+        let grads = &mut self.pending.get(id(&edge.node)).expect(COUNTED).grads;
         if grads.len() <= edge.output {
             grads.resize(edge.output + 1, None);
         }
         let place = &mut grads[edge.output];
         *place = Some(match place.take() {
+            // Nobody else sees the sum, so it may grow where it is.
+            Some(sum) if !self.pass.create_graph && sum.is_sole_owner() => {
+                sum.add_(&gradient)?;
+                sum
+            }
             Some(sum) => sum.add(&gradient)?,
             None => gradient,
         });
@@ -313,10 +265,10 @@ impl Run {
 
     /// Notes that `edge` has brought what it had.
     fn arrived(&mut self, edge: &Edge) {
-        let pending = self.pending.get_mut(&id(&edge.node)).expect(COUNTED);
+        let pending = self.pending.get(id(&edge.node)).expect(COUNTED);
         pending.missing -= 1;
         if pending.missing == 0 {
-            self.ready.push(Ready(edge.node.clone()));
+            self.ready.push(edge.node.clone());
         }
     }
 }
@@ -356,37 +308,36 @@ fn first_gradient(op: &'static str, root: &Tensor, gradient: Option<&Tensor>) ->
 
 /// Gives a gradient the shape and dtype that its receiver had: undoes broadcasting.
 pub(super) fn fit(gradient: Tensor, edge: &Edge, node: &'static str) -> Result<Tensor> {
-    if gradient.device() != edge.device {
+    if gradient.device() != edge.device() {
         let text =
-            format_args!("returned a gradient on {} for an input on {}", gradient.device(), edge.device);
+            format_args!("returned a gradient on {} for an input on {}", gradient.device(), edge.device());
         return Err(Error::new(Cause::Device, node, text));
     }
-    let gradient = match gradient.shape() == &edge.shape[..] {
+    let gradient = match gradient.0.layout.has_shape(edge.shape()) {
         true => gradient,
         false
-            if Layout::contiguous(&edge.shape)
+            if Layout::contiguous(edge.shape())
                 .is_some_and(|l| l.broadcast_to(gradient.shape()).is_some()) =>
         {
-            gradient.sum_to(&edge.shape)?
+            gradient.sum_to(edge.shape())?
         }
         false => {
-            let (got, wanted) = (gradient.shape(), &edge.shape[..]);
+            let (got, wanted) = (gradient.shape(), edge.shape());
             let text = format_args!("returned a gradient of shape {got:?} for an input of shape {wanted:?}");
             return Err(Error::new(Cause::Shape, node, text));
         }
     };
-    if gradient.dtype() == edge.dtype { Ok(gradient) } else { gradient.to_dtype(edge.dtype) }
+    if gradient.dtype() == edge.dtype() { Ok(gradient) } else { gradient.to_dtype(edge.dtype()) }
 }
 
 /// The gradients of all outputs: zeros for those that nothing was computed from.
 fn complete(node: &Node, mut grads: Grads) -> Result<Grads> {
-    for (i, (spec, device)) in node.outputs.iter().enumerate().filter(|(_, (spec, _))| spec.dtype.is_float())
-    {
+    for (i, output) in node.outputs.iter().enumerate().filter(|(_, output)| output.dtype.is_float()) {
         if grads.len() <= i {
             grads.resize(i + 1, None);
         }
         if grads[i].is_none() {
-            grads[i] = Some(Tensor::zeros(&spec.shape, (spec.dtype, *device))?);
+            grads[i] = Some(Tensor::zeros(&output.shape, (output.dtype, output.device))?);
         }
     }
     Ok(grads)
@@ -411,11 +362,12 @@ fn unpack(node: &Arc<Node>, kept: &Keeps, pass: Pass) -> Result<SmallVec<[Taken;
             "the graph was run before and what the gradient needs is gone; pass retain_graph the first time";
         return Err(Error::new(Cause::Graph, node.name, text));
     };
-    let tensors = saved.iter().map(|kept| kept.take(node, pass.create_graph)).collect::<Result<_>>()?;
-    if !pass.retain_graph && !pass.create_graph {
-        *kept = None;
+    if pass.retain_graph || pass.create_graph {
+        return saved.iter().map(|kept| kept.look(node, pass.create_graph)).collect();
     }
-    Ok(tensors)
+    let saved = kept.take();
+    drop(kept);
+    saved.into_iter().flatten().map(|kept| kept.take(node)).collect()
 }
 
 fn accumulate(leaf: &Tensor, grads: &Grads, pass: Pass) -> Result<()> {
@@ -425,8 +377,11 @@ fn accumulate(leaf: &Tensor, grads: &Grads, pass: Pass) -> Result<()> {
         Some(sum) if pass.create_graph || sum.requires_grad() => sum.add(gradient)?,
         Some(sum) => return sum.add_(gradient),
         None if pass.create_graph => gradient.clone(),
-        // A view that nobody else can look into need not stay one.
-        None if gradient.is_sole_owner() && !gradient.requires_grad() => gradient.alias(),
+        None if gradient.is_sole_owner() && !gradient.requires_grad() => match gradient.is_view() {
+            // A view that nobody else can look into need not stay one.
+            true => gradient.alias(),
+            false => gradient.clone(),
+        },
         // Others see these elements: a later sum in place would change theirs.
         None => gradient.copy()?,
     };

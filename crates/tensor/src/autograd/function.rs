@@ -138,9 +138,7 @@ impl Context {
             };
             recording.keep(kept);
         }
-        if outputs.len() > 1 {
-            outputs.iter().for_each(|output| recording.describe(output));
-        }
+        outputs.iter().for_each(|output| recording.describe(output));
         Ok(differentiable)
     }
 }

@@ -22,6 +22,7 @@ mod record;
 mod saved;
 mod tracking;
 mod view;
+mod waiting;
 
 pub use anomaly::{DetectAnomaly, detect_anomaly, is_anomaly_enabled};
 pub use checkpoint::checkpoint;

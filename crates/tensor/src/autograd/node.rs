@@ -4,7 +4,7 @@ use super::anomaly::Trace;
 use super::hooks::NodeHooks;
 use super::saved::{Kept, Taken};
 use super::view::Slices;
-use crate::{DType, Device, Operand, Result, Spec, Tensor};
+use crate::{DType, Device, Operand, Result, Tensor};
 use cresset_dispatch::thread;
 use cresset_kernels::Dims;
 use parking_lot::Mutex;
@@ -66,8 +66,8 @@ pub(crate) struct Node {
     pub(super) name: &'static str,
     /// Where the gradient of each input goes.
     pub(super) edges: SmallVec<[Option<Edge>; 2]>,
-    /// What the outputs look like, if there are several: some may get no gradient.
-    pub(super) outputs: Vec<(Spec, Device)>,
+    /// What the outputs look like, and so their gradients; a leaf tells itself.
+    pub(super) outputs: SmallVec<[Gradient; 1]>,
     pub(super) function: Function,
     /// What a program hung on the node.
     pub(super) hooks: OnceLock<Box<NodeHooks>>,
@@ -90,14 +90,48 @@ pub(super) enum Function {
 /// What a node keeps for its derivative; gone once the graph was run.
 pub(super) type Keeps = Mutex<Option<SmallVec<[Kept; 2]>>>;
 
-/// An output of a node, and what its gradient looks like.
+/// An output of a node.
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(super) node: Arc<Node>,
     pub(super) output: usize,
+}
+
+impl Edge {
+    pub(super) fn shape(&self) -> &[usize] {
+        match &self.node.function {
+            Function::Accumulate { leaf, .. } => leaf.shape(),
+            _ => &self.node.outputs[self.output].shape,
+        }
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        match &self.node.function {
+            Function::Accumulate { leaf, .. } => leaf.dtype(),
+            _ => self.node.outputs[self.output].dtype,
+        }
+    }
+
+    pub(super) fn device(&self) -> Device {
+        match &self.node.function {
+            Function::Accumulate { leaf, .. } => leaf.device(),
+            _ => self.node.outputs[self.output].device,
+        }
+    }
+}
+
+/// What a gradient looks like.
+pub(super) struct Gradient {
     pub(super) shape: Dims,
     pub(super) dtype: DType,
     pub(super) device: Device,
+}
+
+impl Gradient {
+    /// The gradient of `tensor`.
+    pub(super) fn of(tensor: &Tensor) -> Gradient {
+        Gradient { shape: Dims::from_slice(tensor.shape()), dtype: tensor.dtype(), device: tensor.device() }
+    }
 }
 
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
@@ -124,7 +158,7 @@ impl Node {
         edges: SmallVec<[Option<Edge>; 2]>,
         function: Function,
     ) -> Node {
-        let (thread, outputs, hooks) = (thread::number(), Vec::new(), OnceLock::new());
+        let (thread, outputs, hooks) = (thread::number(), SmallVec::new(), OnceLock::new());
         Node { sequence, thread, name, edges, outputs, function, hooks, trace: None }
     }
 
@@ -132,6 +166,21 @@ impl Node {
     pub(super) fn accumulate(leaf: Tensor) -> Node {
         let function = Function::Accumulate { leaf, one_at_a_time: Mutex::new(()) };
         Node::numbered(u64::MAX, "torch::autograd::AccumulateGrad", SmallVec::new(), function)
+    }
+}
+
+impl Node {
+    /// Whether no other node is dropped with this one, but for the ends of paths.
+    fn ends_here(&mut self) -> bool {
+        let keeps = match &mut self.function {
+            Function::Derive { saved, .. } => saved.get_mut().as_ref().is_some_and(|saved| !saved.is_empty()),
+            Function::Accumulate { .. } | Function::Dropped => false,
+            Function::Slices(_) => true,
+        };
+        let stays = |edge: &Edge| {
+            matches!(edge.node.function, Function::Accumulate { .. }) || Arc::strong_count(&edge.node) > 1
+        };
+        !keeps && self.edges.iter().flatten().all(stays)
     }
 }
 
@@ -147,6 +196,9 @@ thread_local! {
 /// dropped by the outermost drop of the thread, in a loop.
 impl Drop for Node {
     fn drop(&mut self) {
+        if self.ends_here() {
+            return;
+        }
         let function = std::mem::replace(&mut self.function, Function::Dropped);
         let mut mine = Some((std::mem::take(&mut self.edges), function));
         let outermost = REMAINS.try_with(|remains| match &mut *remains.borrow_mut() {
@@ -220,7 +272,7 @@ impl Backward<'_> {
     /// # Panics
     /// If nobody does: ask [`needs`](Backward::needs) first, as `grads!` does.
     pub fn shape(&self, i: usize) -> &[usize] {
-        &self.edge(i).shape
+        self.edge(i).shape()
     }
 
     /// The element type of input `i`, whose gradient someone wants.
@@ -228,7 +280,7 @@ impl Backward<'_> {
     /// # Panics
     /// As [`shape`](Backward::shape).
     pub fn dtype(&self, i: usize) -> DType {
-        self.edge(i).dtype
+        self.edge(i).dtype()
     }
 
     /// Where input `i` is, whose gradient someone wants.
@@ -236,7 +288,7 @@ impl Backward<'_> {
     /// # Panics
     /// As [`shape`](Backward::shape).
     pub fn device(&self, i: usize) -> Device {
-        self.edge(i).device
+        self.edge(i).device()
     }
 
     fn edge(&self, i: usize) -> &Edge {

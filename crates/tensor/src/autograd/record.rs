@@ -5,11 +5,11 @@
 
 use super::anomaly::Trace;
 use super::mode::{check_savable, no_grad};
-use super::node::{Backward, Derivative, Edge, Function, Grads, Node, Saves, take_sequence};
+use super::node::{Backward, Derivative, Edge, Function, Gradient, Grads, Node, Saves, take_sequence};
 use super::saved::{Kept, Saved};
 use super::view::{How, Slices, check_change};
 use crate::op::{Forward, Given, InPlace, Inputs, Output};
-use crate::{Device, Error, Key, Result, Spec, Tensor};
+use crate::{Error, Key, Result, Tensor};
 use cresset_dispatch::KeySet;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -29,9 +29,6 @@ pub(crate) fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Outp
         recording.output(tensor, (count < O::DIFFERENTIABLE).then_some(count));
         count += 1;
     });
-    if count.min(O::DIFFERENTIABLE) > 1 {
-        output.each(|tensor| recording.describe(tensor));
-    }
     let how = recording.how(O::VIEW, O::Output::SEVERAL);
     let node = recording.finish(Box::new(move |ctx: &Backward<'_>| -> Result<Grads> { op.backward(ctx) }));
     Ok(output.map(|i, tensor| if i < O::DIFFERENTIABLE { attach(tensor, &node, i, how) } else { tensor }))
@@ -67,9 +64,10 @@ pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: 
     match base {
         // The view itself follows when it is asked for its place.
         Some((base, before)) => {
-            base.set_origin(base.edge_to(Slices::node(node, target.layout(), base, before), 0));
+            let node = Slices::node(node, target.layout(), base, before);
+            base.set_origin(Edge { node, output: 0 });
         }
-        None => target.set_origin(target.edge_to(node, 0)),
+        None => target.set_origin(Edge { node, output: 0 }),
     }
     Ok(())
 }
@@ -84,8 +82,7 @@ pub(super) fn attach(tensor: Tensor, node: &Arc<Node>, output: usize, how: How) 
     if !tensor.dtype().is_float() {
         return tensor;
     }
-    let edge = tensor.edge_to(node.clone(), output);
-    tensor.tracked(edge, how)
+    tensor.tracked(Edge { node: node.clone(), output }, how)
 }
 
 /// A [`Node`] being put together.
@@ -100,7 +97,7 @@ pub(super) struct Recording {
     /// How the inputs came about that are views, and not ordinary ones.
     inherited: How,
     refused: Option<Error>,
-    outputs: Vec<(Spec, Device)>,
+    outputs: SmallVec<[Gradient; 1]>,
 }
 
 impl Recording {
@@ -116,7 +113,7 @@ impl Recording {
             saved: SmallVec::new(),
             inherited: How::Traced,
             refused: None,
-            outputs: Vec::new(),
+            outputs: SmallVec::new(),
         }
     }
 
@@ -160,13 +157,16 @@ impl Recording {
         self.saved.push(kept);
     }
 
-    /// Remembers what an output looks like, for operators that have several.
+    /// Remembers what an output looks like.
     pub(super) fn describe(&mut self, tensor: &Tensor) {
-        self.outputs.push((Spec::like(tensor), tensor.device()));
+        self.outputs.push(Gradient::of(tensor));
     }
 
     #[inline(never)]
     fn output(&mut self, tensor: &Tensor, number: Option<usize>) {
+        if number.is_some() {
+            self.describe(tensor);
+        }
         if self.saves.outputs() {
             self.saved.push(Kept::tensor(Saved::output(tensor, number)));
         }

@@ -39,13 +39,24 @@ impl Kept {
     }
 
     /// The argument; in its place in the graph, if the pass is `recorded` itself.
-    pub(super) fn take(&self, node: &Arc<Node>, recorded: bool) -> Result<Taken> {
+    pub(super) fn look(&self, node: &Arc<Node>, recorded: bool) -> Result<Taken> {
         Ok(match self {
             Kept::Tensor(saved) => Taken::Tensor(saved.unpack(node, recorded)?),
             Kept::Recomputed(recomputed) => Taken::Tensor(recomputed.compute(node)?.unpack(node, recorded)?),
             Kept::Scalar(scalar) => Taken::Scalar(*scalar),
             Kept::Nothing => Taken::Nothing,
         })
+    }
+
+    /// The argument, for a pass that is not recorded and after which nobody needs it.
+    pub(super) fn take(self, node: &Arc<Node>) -> Result<Taken> {
+        match self {
+            Kept::Tensor(saved) => {
+                saved.check(node)?;
+                Ok(Taken::Tensor(saved.elements))
+            }
+            kept => kept.look(node, false),
+        }
     }
 }
 
@@ -115,18 +126,19 @@ impl Saved {
         (self.place, spec)
     }
 
+    /// Refuses elements that were changed meanwhile.
+    fn check(&self, node: &Arc<Node>) -> Result<()> {
+        let now = self.elements.version();
+        if now == self.version { Ok(()) } else { Err(changed(node.name, &self.elements, self.version, now)) }
+    }
+
     /// The tensor; in its place in the graph, if the pass is `recorded` itself.
     fn unpack(&self, node: &Arc<Node>, recorded: bool) -> Result<Tensor> {
-        let now = self.elements.version();
-        if now != self.version {
-            return Err(changed(node.name, &self.elements, self.version, now));
-        }
+        self.check(node)?;
         Ok(match &self.place {
             Place::Computed(edge) if recorded => self.elements.alias().tracked(edge.clone(), How::Traced),
             Place::Output(output) if recorded => {
-                let tensor = self.elements.alias();
-                let edge = tensor.edge_to(node.clone(), *output);
-                tensor.tracked(edge, How::Traced)
+                self.elements.alias().tracked(Edge { node: node.clone(), output: *output }, How::Traced)
             }
             _ => self.elements.clone(),
         })

@@ -13,13 +13,19 @@ use std::sync::{Arc, Weak};
 #[derive(Default)]
 pub(crate) struct Tracking {
     tracked: AtomicBool,
-    place: Mutex<Option<Box<Place>>>,
+    place: Mutex<Place>,
 }
 
 #[derive(Default)]
 struct Place {
     /// The call that computed the tensor; none for a leaf.
     origin: Option<Edge>,
+    /// What few tensors have.
+    more: Option<Box<More>>,
+}
+
+#[derive(Default)]
+struct More {
     /// The end of paths to this leaf. Weak: it owns the leaf.
     accumulator: Weak<Node>,
     grad: Option<Tensor>,
@@ -34,8 +40,13 @@ impl Tracking {
         self.tracked.load(Relaxed)
     }
 
-    fn update<R>(&self, change: impl FnOnce(&mut Place) -> R) -> R {
-        change(self.place.lock().get_or_insert_default())
+    fn update<R>(&self, change: impl FnOnce(&mut More) -> R) -> R {
+        change(self.place.lock().more.get_or_insert_default())
+    }
+
+    /// Looks at what only some tensors have.
+    fn look<R>(&self, look: impl FnOnce(&More) -> Option<R>) -> Option<R> {
+        self.place.lock().more.as_deref().and_then(look)
     }
 }
 
@@ -89,7 +100,7 @@ impl Tensor {
 
     /// The gradient collected so far.
     pub fn grad(&self) -> Option<Tensor> {
-        self.0.tracking.place.lock().as_ref().and_then(|place| place.grad.clone())
+        self.0.tracking.look(|more| more.grad.clone())
     }
 
     /// Replaces the collected gradient.
@@ -126,8 +137,11 @@ impl Tensor {
     }
 
     pub(super) fn put_grad(&self, grad: Option<Tensor>) {
+        if grad.is_none() && self.0.tracking.look(|more| more.grad.as_ref().map(drop)).is_none() {
+            return;
+        }
         // The old gradient is dropped after the lock: dropping it may run a lot of code.
-        let _old = self.0.tracking.update(|place| std::mem::replace(&mut place.grad, grad));
+        let _old = self.0.tracking.update(|more| std::mem::replace(&mut more.grad, grad));
     }
 
     /// This tensor as the output that `edge` points to; if it is a view, one that came about
@@ -145,8 +159,11 @@ impl Tensor {
     /// Puts the tensor behind `edge`, also when others hold it.
     pub(super) fn set_origin(&self, edge: Edge) {
         // The old place is left after the lock: dropping it may run a lot of code.
-        let (before, retains) =
-            self.0.tracking.update(|place| (place.origin.replace(edge), std::mem::take(&mut place.retains)));
+        let (before, retains) = {
+            let mut place = self.0.tracking.place.lock();
+            let retains = place.more.as_mut().is_some_and(|more| std::mem::take(&mut more.retains));
+            (place.origin.replace(edge), retains)
+        };
         self.0.tracking.tracked.store(true, Relaxed);
         if retains {
             before.iter().for_each(|before| before.node.hooks().release(self));
@@ -157,7 +174,7 @@ impl Tensor {
     /// Keeps the gradient of a computed tensor. That of a leaf is kept anyway.
     pub(super) fn retain(&self) {
         if let Some(edge) = self.origin()
-            && !self.0.tracking.update(|place| std::mem::replace(&mut place.retains, true))
+            && !self.0.tracking.update(|more| std::mem::replace(&mut more.retains, true))
         {
             edge.node.hooks().retain(edge.output, self);
         }
@@ -165,12 +182,12 @@ impl Tensor {
 
     /// The hooks of this leaf, none of them yet if it is the first time.
     pub(super) fn leaf_hooks(&self) -> Arc<LeafHooks> {
-        self.0.tracking.update(|place| place.hooks.get_or_insert_default().clone())
+        self.0.tracking.update(|more| more.hooks.get_or_insert_default().clone())
     }
 
     /// The hooks of this leaf, if it ever had any.
     pub(super) fn known_leaf_hooks(&self) -> Option<Arc<LeafHooks>> {
-        self.0.tracking.place.lock().as_ref().and_then(|place| place.hooks.clone())
+        self.0.tracking.look(|more| more.hooks.clone())
     }
 
     /// The call that computed this tensor.
@@ -180,7 +197,7 @@ impl Tensor {
         if !self.0.tracking.is_tracked() {
             return None;
         }
-        self.0.tracking.place.lock().as_ref().and_then(|place| place.origin.clone())
+        self.0.tracking.place.lock().origin.clone()
     }
 
     /// Whether nobody else can see these elements, so that they may be changed at will.
@@ -198,22 +215,16 @@ impl Tensor {
         if !self.requires_grad() {
             return None;
         }
-        self.0.tracking.update(|place| {
-            if let Some(edge) = &place.origin {
-                return Some(edge.clone());
-            }
-            let node = place.accumulator.upgrade().unwrap_or_else(|| {
-                let node = Arc::new(Node::accumulate(self.clone()));
-                place.accumulator = Arc::downgrade(&node);
-                node
-            });
-            Some(self.edge_to(node, 0))
-        })
-    }
-
-    /// An edge for a gradient that looks like this tensor.
-    pub(super) fn edge_to(&self, node: Arc<Node>, output: usize) -> Edge {
-        let shape = self.shape().into();
-        Edge { node, output, shape, dtype: self.dtype(), device: self.device() }
+        let mut place = self.0.tracking.place.lock();
+        if let Some(edge) = &place.origin {
+            return Some(edge.clone());
+        }
+        let more = place.more.get_or_insert_default();
+        let node = more.accumulator.upgrade().unwrap_or_else(|| {
+            let node = Arc::new(Node::accumulate(self.clone()));
+            more.accumulator = Arc::downgrade(&node);
+            node
+        });
+        Some(Edge { node, output: 0 })
     }
 }

@@ -6,7 +6,7 @@
 //! someone asks for it.
 
 use super::engine::fit;
-use super::node::{Edge, Function, Grads, Node};
+use super::node::{Edge, Function, Gradient, Grads, Node};
 use super::record;
 use crate::ops::AsStrided;
 use crate::{Cause, Error, Key, Layout, Result, Tensor};
@@ -188,7 +188,9 @@ impl Slices {
         let mut edges: SmallVec<[Option<Edge>; 2]> = smallvec![before];
         edges.extend(changed.edges.iter().skip(1).cloned());
         let slices = Slices { changed, view: view.clone(), base: base.layout().clone() };
-        Arc::new(Node::new("torch::autograd::CopySlices", edges, Function::Slices(Box::new(slices))))
+        let mut node = Node::new("torch::autograd::CopySlices", edges, Function::Slices(Box::new(slices)));
+        node.outputs.push(Gradient::of(base));
+        Arc::new(node)
     }
 
     /// Gradients of the base as it was and of the call's other inputs; `derive` runs the call's

@@ -1,0 +1,177 @@
+//! What a pass knows of the nodes it will come to.
+
+use super::node::{Grads, Node};
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+/// A node's address.
+pub(super) type NodeId = usize;
+
+pub(super) fn id(node: &Arc<Node>) -> NodeId {
+    Arc::as_ptr(node) as usize
+}
+
+/// Something per node.
+pub(super) type ByNode<T> = HashMap<NodeId, T, BuildHasherDefault<AddressHasher>>;
+
+/// Hashes addresses: they differ already, it is enough to spread them.
+#[derive(Default)]
+pub(super) struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_usize(usize::from(*byte)));
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        let spread = (self.0 ^ address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = spread ^ (spread >> 32);
+    }
+}
+
+/// A node that the pass will come to.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// How many edges still have to bring a gradient, or the news that there is none.
+    pub(super) missing: usize,
+    /// Gradients that wait for the rest of their sum.
+    pub(super) grads: Grads,
+}
+
+/// Up to this many nodes are found by looking at all of them.
+const FEW: usize = 12;
+
+/// The nodes that a pass will come to. Small graphs are common, and looking through a few nodes
+/// is quicker than a table.
+#[derive(Default)]
+pub(super) struct Waiting {
+    nodes: SmallVec<[(NodeId, Pending); FEW]>,
+    /// Where in `nodes` each one is, once they are many.
+    places: ByNode<usize>,
+}
+
+impl Waiting {
+    /// The node `id`, which is new if the second is true.
+    pub(super) fn entry(&mut self, id: NodeId) -> (&mut Pending, bool) {
+        let found = self.find(id);
+        let at = found.unwrap_or_else(|| self.add(id));
+        (&mut self.nodes[at].1, found.is_none())
+    }
+
+    /// The node `id`, if the pass will come to it.
+    pub(super) fn get(&mut self, id: NodeId) -> Option<&mut Pending> {
+        self.find(id).map(|at| &mut self.nodes[at].1)
+    }
+
+    fn find(&self, id: NodeId) -> Option<usize> {
+        if self.nodes.len() <= FEW {
+            return self.nodes.iter().position(|(other, _)| *other == id);
+        }
+        self.places.get(&id).copied()
+    }
+
+    fn add(&mut self, id: NodeId) -> usize {
+        let at = self.nodes.len();
+        self.nodes.push((id, Pending::default()));
+        match at.cmp(&FEW) {
+            Ordering::Less => {}
+            Ordering::Equal => self.places.extend(self.nodes.iter().map(|(id, _)| *id).zip(0..)),
+            Ordering::Greater => drop(self.places.insert(id, at)),
+        }
+        at
+    }
+}
+
+/// Nodes with all their gradients: the latest call comes out first.
+#[derive(Default)]
+pub(super) struct ReadyNodes {
+    /// One of them. Most graphs never have two at a time.
+    one: Option<Ready>,
+    others: BinaryHeap<Ready>,
+}
+
+impl ReadyNodes {
+    pub(super) fn push(&mut self, node: Arc<Node>) {
+        if let Some(other) = self.one.replace(Ready(node)) {
+            self.others.push(other);
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Arc<Node>> {
+        let next = if self.others.peek() > self.one.as_ref() { self.others.pop() } else { self.one.take() };
+        next.map(|ready| ready.0)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.one.iter().chain(&self.others).map(|ready| &ready.0)
+    }
+}
+
+/// A node, ordered by when its call was made.
+struct Ready(Arc<Node>);
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Ready) -> bool {
+        self.0.sequence == other.0.sequence
+    }
+}
+
+impl Eq for Ready {}
+
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Ready) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ready {
+    fn cmp(&self, other: &Ready) -> Ordering {
+        self.0.sequence.cmp(&other.0.sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autograd::node::Function;
+
+    fn node(sequence: u64) -> Arc<Node> {
+        Arc::new(Node::numbered(sequence, "", SmallVec::new(), Function::Dropped))
+    }
+
+    #[test]
+    fn few_nodes_and_many_are_found_again() {
+        let mut waiting = Waiting::default();
+        for round in 0..2 {
+            for id in 1..100 {
+                let (pending, new) = waiting.entry(id * 64);
+                assert_eq!((new, pending.missing), (round == 0, round * id));
+                pending.missing = id;
+            }
+        }
+        assert!(waiting.get(7).is_none());
+        assert_eq!(waiting.get(64 * 64).map(|pending| pending.missing), Some(64));
+    }
+
+    #[test]
+    fn the_latest_call_comes_first() {
+        let mut ready = ReadyNodes::default();
+        [3, 9, 1].map(|sequence| ready.push(node(sequence)));
+        assert_eq!(ready.iter().count(), 3);
+        let mut order = vec![];
+        while let Some(next) = ready.pop() {
+            order.push(next.sequence);
+            if next.sequence == 9 {
+                [4, 2].map(|sequence| ready.push(node(sequence)));
+            }
+        }
+        assert_eq!(order, [9, 4, 3, 2, 1]);
+    }
+}
