@@ -10,7 +10,7 @@ pub type Dims = SmallVec<[usize; 4]>;
 ///
 /// Strides and offset count elements. Invariant: the number of elements fits in an `isize`,
 /// the furthest element in a `usize`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Layout {
     shape: Dims,
     strides: Dims,
@@ -19,6 +19,19 @@ pub struct Layout {
     len: usize,
     end: usize,
     contiguous: bool,
+}
+
+impl Clone for Layout {
+    #[inline]
+    fn clone(&self) -> Layout {
+        Layout { shape: copy(&self.shape), strides: copy(&self.strides), ..*self }
+    }
+}
+
+/// A copy in one piece: cloning would go number by number.
+#[inline]
+fn copy(dims: &Dims) -> Dims {
+    Dims::from_slice(dims)
 }
 
 impl Layout {
@@ -36,10 +49,10 @@ impl Layout {
         if let &[rows, columns] = shape {
             return Layout::matrix(rows, columns);
         }
-        let mut strides = Dims::from_elem(1, shape.len());
+        let mut strides = Dims::from_slice(shape);
         let mut step = 1usize;
-        for (stride, &size) in strides.iter_mut().zip(shape).rev() {
-            *stride = step;
+        for stride in strides.iter_mut().rev() {
+            let size = std::mem::replace(stride, step);
             step = step.checked_mul(size.max(1))?;
         }
         isize::try_from(step).ok()?;
@@ -122,10 +135,12 @@ impl Layout {
     }
 
     /// Whether two indices may lead to the same element, as in an expanded view.
+    #[inline]
     pub fn may_overlap(&self) -> bool {
-        if self.len == 0 {
-            return false;
-        }
+        !self.contiguous && self.strides_meet()
+    }
+
+    fn strides_meet(&self) -> bool {
         let mut dims: SmallVec<[(usize, usize); 4]> = self
             .strides
             .iter()
@@ -151,6 +166,9 @@ impl Layout {
     /// without gaps are told apart: others may lie between each other.
     pub fn crosses(&self, other: &Layout) -> bool {
         let apart = self.end <= other.offset || other.end <= self.offset;
+        if self == other {
+            return false;
+        }
         if apart || self.is_empty() || other.is_empty() || !self.is_dense() || !other.is_dense() {
             return false;
         }
@@ -180,7 +198,7 @@ impl Layout {
 
     /// Dimensions `a` and `b` exchanged.
     pub fn transpose(&self, a: usize, b: usize) -> Layout {
-        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        let (mut shape, mut strides) = (copy(&self.shape), copy(&self.strides));
         shape.swap(a, b);
         strides.swap(a, b);
         Layout::new(shape, strides, self.offset).expect("the same elements can be counted")
@@ -203,16 +221,16 @@ impl Layout {
     pub fn narrow(&self, dim: usize, start: usize, size: usize) -> Layout {
         let fits = start.checked_add(size).is_some_and(|end| end <= self.shape[dim]);
         assert!(fits, "narrow: {start} + {size} is beyond {}", self.shape[dim]);
-        let mut shape = self.shape.clone();
+        let mut shape = copy(&self.shape);
         shape[dim] = size;
-        Layout::new(shape, self.strides.clone(), self.moved(dim, start))
+        Layout::new(shape, copy(&self.strides), self.moved(dim, start))
             .expect("some of the elements can be counted")
     }
 
     /// Every `step`th index of dimension `dim`, the first included; `None` if the step is
     /// beyond counting.
     pub fn step(&self, dim: usize, step: usize) -> Option<Layout> {
-        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        let (mut shape, mut strides) = (copy(&self.shape), copy(&self.strides));
         shape[dim] = self.shape[dim].div_ceil(step);
         strides[dim] = strides[dim].checked_mul(step)?;
         Layout::new(shape, strides, self.offset)
@@ -221,7 +239,7 @@ impl Layout {
     /// What lies at `index` of dimension `dim`, without that dimension.
     pub fn select(&self, dim: usize, index: usize) -> Layout {
         assert!(index < self.shape[dim], "select: {index} is beyond {}", self.shape[dim]);
-        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        let (mut shape, mut strides) = (copy(&self.shape), copy(&self.strides));
         shape.remove(dim);
         strides.remove(dim);
         Layout::new(shape, strides, self.moved(dim, index)).expect("some of the elements can be counted")
@@ -229,7 +247,7 @@ impl Layout {
 
     /// A new dimension of size 1 before dimension `dim`.
     pub fn unsqueeze(&self, dim: usize) -> Layout {
-        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        let (mut shape, mut strides) = (copy(&self.shape), copy(&self.strides));
         let stride = shape.get(dim).map_or(1, |&size| size.saturating_mul(strides[dim]));
         shape.insert(dim, 1);
         strides.insert(dim, stride);
@@ -266,7 +284,7 @@ impl Layout {
     /// # Panics
     /// If a window is larger than the dimension, or the step is 0.
     pub fn windows(&self, dim: usize, size: usize, step: usize) -> Option<Layout> {
-        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        let (mut shape, mut strides) = (copy(&self.shape), copy(&self.strides));
         shape[dim] = (shape[dim] - size) / step + 1;
         shape.push(size);
         strides.push(strides[dim]);

@@ -184,10 +184,13 @@ pub fn map_all<const N: usize>(
     out: &Tensor,
     run: impl FnOnce([View<'_>; N], ViewMut<'_>),
 ) -> Result<()> {
-    let sources = operands.into_iter().map(|operand| Source::new(operand, dtype));
-    let sources = sources.collect::<Result<Vec<_>>>()?;
-    let readings: Vec<_> = sources.iter().map(|source| source.buffer().map(Buffer::read)).collect();
-    let layouts: Vec<_> = sources.iter().map(|source| spread(source.layout(), out.shape())).collect();
+    let mut sources = [const { None }; N];
+    for (source, operand) in sources.iter_mut().zip(operands) {
+        *source = Some(Source::new(operand, dtype)?);
+    }
+    let sources = sources.map(|source| source.expect("each was made above"));
+    let readings = std::array::from_fn::<_, N, _>(|i| sources[i].buffer().map(Buffer::read));
+    let layouts = std::array::from_fn::<_, N, _>(|i| spread(sources[i].layout(), out.shape()));
     let views = std::array::from_fn(|i| sources[i].view(&readings[i], &layouts[i]));
     let mut writing = out.write();
     run(views, out.elements_mut(&mut writing));
@@ -200,34 +203,33 @@ pub fn change<const N: usize>(
     others: [Operand<'_>; N],
     run: impl FnOnce(ViewMut<'_>, [View<'_>; N]),
 ) -> Result<()> {
-    let mut sources = Vec::with_capacity(N);
-    for other in others {
-        sources.push(Source::beside(other, target)?);
+    let mut sources = [const { None }; N];
+    for (source, other) in sources.iter_mut().zip(others) {
+        *source = Some(Source::beside(other, target)?);
     }
+    let sources = sources.map(|source| source.expect("each was made above"));
     let (mut writing, readings) = lock(target.buffer(), &sources);
-    let layouts: Vec<_> = sources.iter().map(|source| spread(source.layout(), target.shape())).collect();
+    let layouts = std::array::from_fn::<_, N, _>(|i| spread(sources[i].layout(), target.shape()));
     let views = std::array::from_fn(|i| sources[i].view(&readings[i], &layouts[i]));
     run(target.elements_mut(&mut writing), views);
     Ok(())
 }
 
 /// The right to write `target` and to read `sources`, taken in the order of addresses.
-fn lock<'a>(target: &'a Buffer, sources: &'a [Source<'_>]) -> (Writing<'a>, Vec<Option<Reading<'a>>>) {
-    let mut order: Vec<(usize, usize)> =
-        sources.iter().enumerate().filter_map(|(i, source)| Some((source.buffer()?.address(), i))).collect();
+fn lock<'a, const N: usize>(
+    target: &'a Buffer,
+    sources: &'a [Source<'_>; N],
+) -> (Writing<'a>, [Option<Reading<'a>>; N]) {
+    let mut order = std::array::from_fn::<_, N, _>(|i| (sources[i].buffer().map(Buffer::address), i));
     order.sort_unstable();
-    let mut readings: Vec<Option<Reading<'a>>> = sources.iter().map(|_| None).collect();
-    let (below, above): (Vec<_>, Vec<_>) =
-        order.into_iter().partition(|(address, _)| *address < target.address());
-    let mut read = |at: &[(usize, usize)]| {
-        for (_, i) in at {
-            readings[*i] = sources[*i].buffer().map(Buffer::read);
+    let (mut readings, mut writing) = ([const { None }; N], None);
+    for (address, i) in order {
+        if address > Some(target.address()) {
+            writing.get_or_insert_with(|| target.write());
         }
-    };
-    read(&below);
-    let writing = target.write();
-    read(&above);
-    (writing, readings)
+        readings[i] = sources[i].buffer().map(Buffer::read);
+    }
+    (writing.unwrap_or_else(|| target.write()), readings)
 }
 
 /// The right to write `targets` and to read `source`, all different memory, taken in the order

@@ -29,14 +29,21 @@ pub use unique::*;
 
 pub(super) use sort::rank;
 
-use super::{check_dims, dtype_argument, sizes};
-use crate::{Cause, DType, Error, Layout, Result, Tensor};
+use super::{Expand, check_dims, dtype_argument, sizes};
+use crate::{Cause, DType, Error, Layout, Op as _, Result, Tensor};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, View, ViewMut};
 
 /// The shape of `from` with `dims` reduced to size 1.
 pub(super) fn kept(from: &[usize], dims: &[usize]) -> Dims {
-    from.iter().enumerate().map(|(dim, &size)| if dims.contains(&dim) { 1 } else { size }).collect()
+    let mut kept = Dims::from_slice(from);
+    for &dim in dims {
+        // A tensor without dimensions has none to reduce, and may be asked to.
+        if let Some(size) = kept.get_mut(dim) {
+            *size = 1;
+        }
+    }
+    kept
 }
 
 /// As [`check_dims`], but a tensor without dimensions has none to reduce.
@@ -51,6 +58,9 @@ fn check_reduced(op: &'static str, dims: &[usize], x: &Tensor) -> Result<()> {
 fn reduced(from: &[usize], dims: &[usize], keep: bool) -> Dims {
     if keep {
         return kept(from, dims);
+    }
+    if dims.len() == from.len() {
+        return Dims::new();
     }
     from.iter().enumerate().filter(|(dim, _)| !dims.contains(dim)).map(|(_, &size)| size).collect()
 }
@@ -70,14 +80,14 @@ fn fill(x: &Tensor, dims: &[usize], out: &Tensor, run: impl FnOnce(View<'_>, Vie
 }
 
 fn kept_layout(out: &Tensor, from: &[usize], dims: &[usize]) -> Layout {
-    out.layout().view(&kept(from, dims)).expect("a fresh output can be seen with dimensions of size 1")
+    Layout::contiguous(&kept(from, dims)).expect("a fresh output can be seen with dimensions of size 1")
 }
 
 /// A gradient spread over the elements that were reduced.
 fn spread(grad: &Tensor, from: &[usize], dims: &[usize]) -> Result<Tensor> {
     // A single number expands to any shape as it is.
     if grad.dim() == 0 || grad.dim() == from.len() {
-        return grad.expand(from);
+        return Expand { shape: Dims::from_slice(from) }.call([grad]);
     }
     let reduced = (0..from.len()).filter(|dim| dims.contains(dim));
     let grad = reduced.map(|dim| dim as isize).try_fold(grad.clone(), |grad, dim| grad.unsqueeze(dim))?;
