@@ -3,9 +3,7 @@
 use super::{Attention, shared, weights, widened};
 use crate::autograd::Saves;
 use crate::ops::SoftmaxBackward;
-use crate::{
-    Backward, Cause, DType, Error, Forward, Grads, Inputs as _, Key, Op, Result, Storage, Tensor, grads,
-};
+use crate::{Backward, Cause, DType, Error, Forward, Grads, Inputs as _, Key, Op, Result, Tensor, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::attention::{self as kernel, Attended};
 use cresset_kernels::{Dims, Layout};
@@ -188,13 +186,10 @@ fn order(x: &Tensor) -> Dims {
 
 /// New memory on the host, the dimensions in this order.
 fn allocate(op: &'static str, shape: &[usize], order: &[usize], dtype: DType) -> Result<Tensor> {
-    let layout = Layout::ordered(shape, order);
-    let bytes = layout.as_ref().and_then(|layout| layout.len().checked_mul(dtype.size()));
-    let (Some(layout), Some(bytes)) = (layout, bytes) else {
-        return Err(Error::new(Cause::Memory, op, format_args!("{shape:?} of {dtype} cannot be counted")));
-    };
-    let storage = Storage::new(crate::Device::CPU, bytes).map_err(|error| error.in_op(op))?;
-    Ok(Tensor::from_parts(storage, layout, dtype))
+    let layout = Layout::ordered(shape, order).ok_or_else(|| {
+        Error::new(Cause::Memory, op, format_args!("{shape:?} of {dtype} cannot be counted"))
+    })?;
+    Tensor::uninit_as(layout, dtype, crate::Device::CPU).map_err(|error| error.in_op(op))
 }
 
 type BackwardOperands<'a> = ([&'a Tensor; 6], Option<&'a Tensor>);

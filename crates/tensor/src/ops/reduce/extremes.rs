@@ -187,14 +187,13 @@ macro_rules! along_dim {
 
             fn cpu(&self, [x]: [&Tensor; 1], [values, indices]: &[Tensor; 2]) -> Result<()> {
                 let x = as_vector(x)?;
-                let (of_values, of_indices) =
-                    (kept_layout(values, x.shape(), &[self.dim]), kept_layout(indices, x.shape(), &[self.dim]));
+                let layout = kept_layout(x.shape(), &[self.dim]);
                 let (reading, mut writing, mut indexing) = (x.read(), values.write(), indices.write());
                 reduce::$kernel(
                     x.elements(&reading),
                     self.dim,
-                    ViewMut::new(writing.bytes(), values.dtype(), &of_values),
-                    ViewMut::new(indexing.bytes(), DType::I64, &of_indices),
+                    ViewMut::new(writing.bytes(), values.dtype(), &layout),
+                    ViewMut::new(indexing.bytes(), DType::I64, &layout),
                 );
                 Ok(())
             }

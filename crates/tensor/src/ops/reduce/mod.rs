@@ -72,14 +72,15 @@ fn group_size(from: &[usize], dims: &[usize]) -> usize {
 
 /// Fills `out`, seen as if the reduced dimensions had stayed.
 fn fill(x: &Tensor, dims: &[usize], out: &Tensor, run: impl FnOnce(View<'_>, ViewMut<'_>)) -> Result<()> {
-    let layout = kept_layout(out, x.shape(), dims);
+    let layout = kept_layout(x.shape(), dims);
     let reading = x.read();
     let mut writing = out.write();
     run(x.elements(&reading), ViewMut::new(writing.bytes(), out.dtype(), &layout));
     Ok(())
 }
 
-fn kept_layout(out: &Tensor, from: &[usize], dims: &[usize]) -> Layout {
+/// The layout of a fresh output, seen as if the reduced dimensions had stayed.
+fn kept_layout(from: &[usize], dims: &[usize]) -> Layout {
     Layout::contiguous(&kept(from, dims)).expect("a fresh output can be seen with dimensions of size 1")
 }
 

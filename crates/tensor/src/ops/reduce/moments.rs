@@ -153,7 +153,7 @@ macro_rules! with_mean {
 
             fn cpu(&self, [x]: [&Tensor; 1], [variance, mean]: &[Tensor; 2]) -> Result<()> {
                 let how = reduce::Moments { correction: self.correction, root: $root };
-                let layout = kept_layout(mean, x.shape(), &self.dims);
+                let layout = kept_layout(x.shape(), &self.dims);
                 let mut writing = mean.write();
                 let mean = ViewMut::new(writing.bytes(), x.dtype(), &layout);
                 fill(x, &self.dims, variance, |x, out| reduce::moments(how, x, &self.dims, out, Some(mean)))
