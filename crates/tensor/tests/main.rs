@@ -17,3 +17,4 @@ mod promotion;
 mod properties;
 mod rules;
 mod threads;
+mod threads_agree;
