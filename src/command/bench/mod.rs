@@ -1,5 +1,6 @@
 //! `cresset bench`: the workloads that other libraries are measured with too.
 
+mod compare;
 mod gemm;
 mod gpt;
 mod harness;
@@ -13,6 +14,7 @@ mod training;
 use super::{Outcome, say};
 use clap::Args;
 use harness::{Harness, Mode};
+use std::path::PathBuf;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -30,9 +32,15 @@ pub(crate) struct Arguments {
     /// Write one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
+    /// Measure nothing; print what these files have, of ours and of other programs, as one table
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["filter", "threads", "json"])]
+    compare: Vec<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    if !arguments.compare.is_empty() {
+        return compare::run(&arguments.compare);
+    }
     let mut harness = Harness::from_environment(arguments.threads, arguments.json)?;
     harness.filter = arguments.filter.clone();
     if harness.mode == Mode::First {
