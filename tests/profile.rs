@@ -56,7 +56,7 @@ fn profiler_captures_dispatch_ops() {
             "  MulBackward0",
             "    aten::mul",
             "    aten::mul",
-            "  aten::add",
+            "  aten::add_",
             "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
             "  torch::autograd::AccumulateGrad",
         ]
@@ -64,6 +64,18 @@ fn profiler_captures_dispatch_ops() {
     let phases: Vec<Phase> =
         trace.events().filter(|event| event.name() == "aten::mul").map(|e| e.phase()).collect();
     assert_eq!(phases, [Phase::Forward, Phase::Backward, Phase::Backward]);
+}
+
+#[test]
+fn copies_that_a_kernel_makes_beside_its_work_are_counted() {
+    let (single, double) = (Tensor::ones([10, 10], ()).unwrap(), Tensor::ones([10, 10], DType::F64).unwrap());
+    let trace = profile(|| {
+        single.add(&single).unwrap();
+        single.mul(&double).unwrap();
+    });
+    assert_eq!(find(&trace, "aten::add").copied_bytes(), 0);
+    // The single-precision operand is converted first.
+    assert_eq!(find(&trace, "aten::mul").copied_bytes(), 800);
 }
 
 #[test]

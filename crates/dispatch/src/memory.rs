@@ -1,4 +1,5 @@
-//! What allocators report: memory taken and given back, and their totals after it.
+//! What allocators report: memory taken and given back, and their totals after it; and copies that
+//! kernels make beside their work.
 
 use crate::Device;
 use crate::slots::Slots;
@@ -22,6 +23,10 @@ pub struct Report {
 pub trait Listener: Sync {
     /// Memory was taken or given back.
     fn memory(&self, report: &Report);
+
+    /// A kernel copied so many bytes before or after its work: operands that lie apart, or are of
+    /// another type than it computes in.
+    fn copied(&self, _bytes: u64) {}
 }
 
 static LISTENERS: Slots<dyn Listener> = Slots::new();
@@ -48,6 +53,19 @@ pub fn report(make: impl FnOnce() -> Report) {
     let active = LISTENERS.active();
     if active != 0 {
         tell(active, &make());
+    }
+}
+
+/// Whether anyone listens.
+#[inline]
+pub fn is_heard() -> bool {
+    LISTENERS.active() != 0
+}
+
+/// Tells the listeners, if there are any, that a kernel copied so many bytes beside its work.
+pub fn copied(bytes: u64) {
+    if bytes > 0 {
+        LISTENERS.each(LISTENERS.active(), |_, listener| listener.copied(bytes));
     }
 }
 

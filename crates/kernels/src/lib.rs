@@ -34,6 +34,7 @@ mod blocks;
 mod buffer;
 mod computing;
 pub mod convolution;
+mod copies;
 mod division;
 mod dtype;
 pub mod elementwise;
@@ -68,6 +69,7 @@ mod window;
 
 pub use blocks::{idle_memory, release_idle_memory};
 pub use buffer::{AllocationFailed, Buffer, Reading, Writing};
+pub use copies::{count_copy, take_copied};
 pub use division::Divide;
 pub use dtype::{DType, Element, Float, Number};
 pub use layout::{Dims, Layout};

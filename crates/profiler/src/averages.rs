@@ -55,6 +55,9 @@ pub struct Row {
     pub device_memory_usage: i64,
     /// The same without what they called.
     pub self_device_memory_usage: i64,
+    /// Bytes that kernels copied beside their work: operands that lay apart, or were of another type
+    /// than the kernel computes in. Known with `profile_memory`.
+    pub copied_bytes: u64,
     /// Floating-point operations.
     pub flops: u64,
 }
@@ -81,6 +84,7 @@ impl Row {
         self.self_cpu_memory_usage += other.self_cpu_memory_usage;
         self.device_memory_usage += other.device_memory_usage;
         self.self_device_memory_usage += other.self_device_memory_usage;
+        self.copied_bytes += other.copied_bytes;
         self.flops += other.flops;
     }
 }
@@ -276,6 +280,7 @@ fn add_events(rows: &mut Rows, trace: &Trace, grouping: Grouping) {
         let row = &mut rows.rows[row];
         row.count += 1;
         row.flops += event.flops();
+        row.copied_bytes += event.copied_bytes();
         sums.add_own(row, &event);
         sums.add_total(row, &event);
     }

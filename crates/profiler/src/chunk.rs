@@ -41,11 +41,13 @@ pub(crate) struct Entry {
     pub(crate) what: What,
 }
 
-/// A call with a duration, or a memory report without.
+/// A call with a duration, or a report without.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     Call(Call),
     Memory(Report),
+    /// Bytes that a kernel copied beside its work.
+    Copied(u64),
 }
 
 /// A call, as far as it has a fixed size.

@@ -58,10 +58,20 @@ impl Observer for Recorder {
 
 impl Listener for Recorder {
     fn memory(&self, report: &Report) {
+        self.note(What::Memory(*report));
+    }
+
+    fn copied(&self, bytes: u64) {
+        self.note(What::Copied(bytes));
+    }
+}
+
+impl Recorder {
+    /// Writes down what has no duration.
+    fn note(&self, what: What) {
         let wants = self.wants.load(Relaxed);
         log::with(|local| {
             if wants & ALL_THREADS != 0 || local.is_wanted() {
-                let what = What::Memory(*report);
                 local.filler().push(Entry { start: clock::ticks(), what });
             }
         });

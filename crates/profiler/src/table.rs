@@ -149,6 +149,9 @@ impl<'a> Table<'a> {
                 ));
             }
         }
+        if self.averages.iter().any(|row| row.copied_bytes > 0) {
+            columns.push(column("Copied", Box::new(|row| memory(row.copied_bytes as i64))));
+        }
         columns.push(column("# of Calls", Box::new(|row| row.count.to_string())));
         columns.extend(self.shapes_column());
         columns.extend(self.flops_column());

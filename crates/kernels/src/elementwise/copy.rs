@@ -1,7 +1,7 @@
 //! Moving elements between layouts and element types.
 
 use super::{large, spread};
-use crate::{DType, Element, Layout, Scalar, View, ViewMut, bf16, f16, with_dtype};
+use crate::{DType, Element, Layout, Scalar, View, ViewMut, bf16, count_copy, f16, with_dtype};
 use half::slice::HalfFloatSliceExt as _;
 use std::borrow::Cow;
 
@@ -62,6 +62,7 @@ pub(crate) fn pack<T: Element>(x: View<'_>) -> Cow<'_, [T]> {
     }
     let mut elements = vec![T::default(); x.layout().len()];
     rearrange(x, ViewMut::of(&mut elements, &contiguous(x.shape())));
+    count_copy(size_of_val(elements.as_slice()));
     Cow::Owned(elements)
 }
 
@@ -69,6 +70,7 @@ pub(crate) fn pack<T: Element>(x: View<'_>) -> Cow<'_, [T]> {
 pub(crate) fn unpack<T: Element>(elements: &[T], out: ViewMut<'_>) {
     let layout = contiguous(out.shape());
     rearrange(View::of(elements, &layout), out);
+    count_copy(size_of_val(elements));
 }
 
 /// The elements in row-major order, converted.
@@ -79,6 +81,7 @@ pub(crate) fn to_vec<T: Element>(x: View<'_>) -> Vec<T> {
     let layout = contiguous(x.shape());
     let mut elements = vec![T::default(); layout.len()];
     convert(x, &mut ViewMut::of(&mut elements, &layout));
+    count_copy(size_of_val(elements.as_slice()));
     elements
 }
 

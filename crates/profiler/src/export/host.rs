@@ -75,6 +75,9 @@ fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
     if record.flops > 0 {
         json.raw(",\"flops\":").number(record.flops);
     }
+    if record.copied > 0 {
+        json.raw(",\"copied_bytes\":").number(record.copied);
+    }
     memory_use(json, event);
     json.raw("}}");
     chrome.names[record.name as usize] = (name, exact);

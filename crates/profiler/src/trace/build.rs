@@ -116,6 +116,13 @@ impl Builder<'_> {
                     What::Memory(report) if self.material.wants.memory => {
                         lane.reports.push((entry.start, report))
                     }
+                    What::Copied(bytes) if self.material.wants.memory => {
+                        // Calls lie in the order they began: the last one still open made the copy.
+                        let mut calls = lane.records.iter_mut().rev();
+                        if let Some(call) = calls.find(|call| call.end >= entry.start) {
+                            call.copied += bytes;
+                        }
+                    }
                     _ => {}
                 }
             }

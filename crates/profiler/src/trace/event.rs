@@ -127,6 +127,12 @@ impl<'a> Event<'a> {
         self.record().flops
     }
 
+    /// Bytes that kernels copied beside their work, without those of calls inside; known with
+    /// `profile_memory`.
+    pub fn copied_bytes(&self) -> u64 {
+        self.record().copied
+    }
+
     /// The arguments, if they were asked for.
     pub fn inputs(&self) -> Option<Vec<Input>> {
         let at = Some(self.record().details).filter(|&at| at != NONE)? as usize;

@@ -58,6 +58,8 @@ pub(crate) struct Record {
     /// `u64::MAX` if there is none.
     pub(crate) sequence: u64,
     pub(crate) flops: u64,
+    /// Bytes that kernels copied beside their work.
+    pub(crate) copied: u64,
     /// Nanoseconds spent in direct children.
     pub(crate) children: u64,
     /// Nanoseconds of device work launched by this very event.
@@ -89,6 +91,7 @@ impl Record {
             id,
             sequence: u64::MAX,
             flops: 0,
+            copied: 0,
             children: 0,
             device_time: 0,
             forward_thread: 0,

@@ -19,8 +19,8 @@ use crate::autograd::{self, Backward, Grads, How, Saves};
 use crate::ops;
 use crate::{Cause, Device, Error, Key, Result, Tensor};
 pub use cresset_dispatch::Table;
-use cresset_dispatch::key;
 use cresset_dispatch::observe::{self, Argument, Call, Name, Sequence};
+use cresset_dispatch::{key, memory};
 
 /// An operator: what it is called, takes, gives, and how it is differentiated.
 pub trait Op: Clone + Send + Sync + Sized + 'static {
@@ -121,7 +121,7 @@ pub trait Kernel: Op {
         let told = |error: Error| error.in_op(Self::NAME);
         let output = Self::Output::allocate(self.infer(inputs)?, device).map_err(told)?;
         match device.key {
-            Key::CPU => self.cpu(inputs, &output)?,
+            Key::CPU => watching_copies(|| self.cpu(inputs, &output))?,
             Key::META => {}
             key => device_kernel(Self::table(), Self::NAME, key)?(self, inputs, &output).map_err(told)?,
         }
@@ -177,7 +177,7 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
     /// Runs the in-place kernel, or where a device has none, the other and a copy.
     fn write(&self, inputs: Self::Inputs<'_>) -> Result<()> {
         match device_of(Self::IN_PLACE, inputs)?.key {
-            Key::CPU => self.cpu_in_place(inputs),
+            Key::CPU => watching_copies(|| self.cpu_in_place(inputs)),
             Key::META => Ok(()),
             key => match Self::in_place_table().get(key) {
                 Some(kernel) => kernel(self, inputs).map_err(|error| error.in_op(Self::IN_PLACE)),
@@ -197,6 +197,18 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
             key => device_kernel(ops::Copy::in_place_table(), ops::Copy::IN_PLACE, key)?(&ops::Copy, copy),
         }
     }
+}
+
+/// Runs a host kernel; who listens learns how much it copied beside its work.
+#[inline]
+fn watching_copies<R>(run: impl FnOnce() -> R) -> R {
+    if !memory::is_heard() {
+        return run();
+    }
+    cresset_kernels::take_copied();
+    let result = run();
+    memory::copied(cresset_kernels::take_copied());
+    result
 }
 
 /// The first input, if it is a tensor.
