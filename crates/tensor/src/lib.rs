@@ -40,6 +40,7 @@ pub use error::{Cause, Error, Result};
 pub use literal::Nested;
 pub use op::{Forward, Inputs, Kernel, Op, Operand, Output, Spec};
 pub use options::{MemoryFormat, Options, To};
+pub use out::CallOut;
 pub use random::manual_seed;
 pub use range::Arange;
 pub use sizes::{Size, Sizes};

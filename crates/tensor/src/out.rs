@@ -1,7 +1,9 @@
 //! Results received in a tensor that exists already.
 
-use crate::{Cause, Error, Key, Result, Tensor, no_grad};
-use cresset_dispatch::KeySet;
+use crate::autograd::check_inference;
+use crate::op::{InFlight, Inputs, Kernel, Op, device_of};
+use crate::{Cause, DType, Device, Error, Key, Result, Tensor, no_grad};
+use cresset_dispatch::{KeySet, observe};
 
 impl Tensor {
     /// Writes what `compute` gives into this tensor, on behalf of operator `op` on `inputs`.
@@ -23,9 +25,25 @@ impl Tensor {
         inputs: &[&Tensor],
         compute: impl FnOnce() -> Result<Tensor>,
     ) -> Result<()> {
+        self.check_free(op, inputs)?;
+        let result = compute()?;
+        self.check_fits(op, result.shape(), result.dtype(), result.device())?;
+        let _unrecorded = no_grad();
+        self.copy_(&result)
+    }
+
+    /// Refuses to be overwritten by a call on `inputs`.
+    fn check_free(&self, op: &'static str, inputs: impl Inputs) -> Result<()> {
         let refused = |cause: Cause, text: std::fmt::Arguments<'_>| Err(Error::new(cause, op, text));
+        let (mut recorded, mut shared) = (false, false);
+        inputs.each(|given| {
+            if let Some(tensor) = given.tensor() {
+                recorded |= tensor.requires_grad();
+                shared |= tensor.storage().same_as(self.storage());
+            }
+        });
         let recording = KeySet::AUTOGRAD.here().contains(Key::AUTOGRAD);
-        if recording && inputs.iter().any(|input| input.requires_grad()) || self.requires_grad() {
+        if recording && recorded || self.requires_grad() {
             let text = format_args!("a result in a given tensor has no gradient; do it under no_grad()");
             return refused(Cause::Graph, text);
         }
@@ -33,18 +51,55 @@ impl Tensor {
             let text = format_args!("several elements of the result's {:?} share memory", self.layout());
             return refused(Cause::Argument, text);
         }
-        if inputs.iter().any(|input| input.storage().same_as(self.storage())) {
+        if shared {
             return refused(Cause::Argument, format_args!("the result shares memory with an input"));
         }
-        let result = compute()?;
-        let looks = |x: &Tensor| format!("shape {:?} of {} on {}", x.shape(), x.dtype(), x.device());
-        let fits =
-            (result.shape(), result.dtype(), result.device()) == (self.shape(), self.dtype(), self.device());
-        if !fits {
-            let text = format_args!("gives {}, which does not fit into {}", looks(&result), looks(self));
-            return refused(Cause::Shape, text);
+        check_inference(op, self)
+    }
+
+    /// Refuses a result that looks different from this tensor.
+    fn check_fits(&self, op: &'static str, shape: &[usize], dtype: DType, device: Device) -> Result<()> {
+        if (shape, dtype, device) == (self.shape(), self.dtype(), self.device()) {
+            return Ok(());
         }
-        let _unrecorded = no_grad();
-        self.copy_(&result)
+        let text = format_args!(
+            "gives shape {shape:?} of {dtype} on {device}, which does not fit into shape {:?} of {} on {}",
+            self.shape(),
+            self.dtype(),
+            self.device()
+        );
+        Err(Error::new(Cause::Shape, op, text))
     }
 }
+
+/// An operator whose result can be received where it is computed.
+pub trait CallOut: Kernel + Op<Output = Tensor> {
+    /// Calls the operator and writes its result into `out`, without memory in between if the elements
+    /// of `out` lie one after the other.
+    ///
+    /// ```
+    /// # use cresset_tensor::{CallOut, Result, Tensor, ops::Mul};
+    /// let (x, out) = (Tensor::new([1.0f32, 2.0])?, Tensor::zeros([2], ())?);
+    /// Mul.call_out((&x, 3.0.into()), &out)?;
+    /// assert_eq!(out.to_vec::<f32>()?, [3.0, 6.0]);
+    /// # Ok::<(), cresset_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::receive`].
+    fn call_out(self, inputs: Self::Inputs<'_>, out: &Tensor) -> Result<()> {
+        let _span = observe::span(&InFlight { op: &self, inputs, name: Self::NAME });
+        out.check_free(Self::NAME, inputs)?;
+        let (spec, device) = (self.infer(inputs)?, device_of(Self::NAME, inputs)?);
+        out.check_fits(Self::NAME, &spec.shape, spec.dtype, device)?;
+        if out.layout().is_contiguous() && out.layout().offset() == 0 {
+            self.fill(inputs, out, device)?;
+            out.storage().changed(Self::NAME);
+            return Ok(());
+        }
+        let _unrecorded = no_grad();
+        out.copy_(&self.launch(inputs)?)
+    }
+}
+
+impl<K: Kernel + Op<Output = Tensor>> CallOut for K {}

@@ -120,13 +120,22 @@ pub trait Kernel: Op {
         let device = device_of(Self::NAME, inputs)?;
         let told = |error: Error| error.in_op(Self::NAME);
         let output = Self::Output::allocate(self.infer(inputs)?, device).map_err(told)?;
-        match device.key {
-            Key::CPU => watching_copies(|| self.cpu(inputs, &output))?,
-            Key::META => {}
-            key => device_kernel(Self::table(), Self::NAME, key)?(self, inputs, &output).map_err(told)?,
-        }
+        self.fill(inputs, &output, device)?;
         self.changed(inputs);
         Ok(output)
+    }
+
+    /// Runs the kernel of the device that the output is on.
+    #[inline]
+    fn fill(&self, inputs: Self::Inputs<'_>, output: &Self::Output, device: Device) -> Result<()> {
+        match device.key {
+            Key::CPU => watching_copies(|| self.cpu(inputs, output)),
+            Key::META => Ok(()),
+            key => {
+                let kernel = device_kernel(Self::table(), Self::NAME, key)?;
+                kernel(self, inputs, output).map_err(|error| error.in_op(Self::NAME))
+            }
+        }
     }
 }
 
@@ -297,10 +306,10 @@ pub(crate) fn device_of<I: Inputs>(op: &'static str, inputs: I) -> Result<Device
 }
 
 /// A call as observers see it.
-struct InFlight<'o, 'i, O: Op> {
-    op: &'o O,
-    inputs: O::Inputs<'i>,
-    name: &'static str,
+pub(crate) struct InFlight<'o, 'i, O: Op> {
+    pub(crate) op: &'o O,
+    pub(crate) inputs: O::Inputs<'i>,
+    pub(crate) name: &'static str,
 }
 
 impl<O: Op> Call for InFlight<'_, '_, O> {
