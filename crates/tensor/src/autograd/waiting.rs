@@ -163,13 +163,13 @@ mod tests {
     #[test]
     fn the_latest_call_comes_first() {
         let mut ready = ReadyNodes::default();
-        [3, 9, 1].map(|sequence| ready.push(node(sequence)));
+        [3, 9, 1].into_iter().for_each(|sequence| ready.push(node(sequence)));
         assert_eq!(ready.iter().count(), 3);
         let mut order = vec![];
         while let Some(next) = ready.pop() {
             order.push(next.sequence);
             if next.sequence == 9 {
-                [4, 2].map(|sequence| ready.push(node(sequence)));
+                [4, 2].into_iter().for_each(|sequence| ready.push(node(sequence)));
             }
         }
         assert_eq!(order, [9, 4, 3, 2, 1]);
