@@ -65,9 +65,15 @@ pub(super) fn map1<A: Element, O: Element>(x: View<'_>, out: ViewMut<'_>, each: 
 pub(super) fn map2<A: Element, B: Element, O: Element>(
     a: View<'_>,
     b: View<'_>,
-    out: ViewMut<'_>,
+    mut out: ViewMut<'_>,
     each: Loop2<'_, A, B, O>,
 ) {
+    if out.layout().len() <= FEW
+        && let Some(out) = out.slice()
+        && let (Some(a), Some(b)) = (few(a, &mut [A::default(); FEW]), few(b, &mut [B::default(); FEW]))
+    {
+        return each(a, b, out);
+    }
     let rows = Rows::new([out.layout(), a.layout(), b.layout()]);
     if !is_walkable(&rows) {
         return write(out, |out| each(&pack(a), &pack(b), out));
@@ -94,6 +100,20 @@ pub(super) fn map3<A: Element, B: Element, C: Element, O: Element>(
     walk(&rows, across, out, Three { a, b, c, each });
 }
 
+/// Up to this many elements, walking in tiles costs more than the work.
+const FEW: usize = 64;
+
+/// A few elements as they lie, or a single one repeated in `room`.
+fn few<'a, T: Element>(x: View<'a>, room: &'a mut [T; FEW]) -> Option<&'a [T]> {
+    if let Some(slice) = x.slice() {
+        return Some(slice);
+    }
+    let &[only] = x.span() else { return None };
+    let room = room.get_mut(..x.layout().len())?;
+    room.fill(only);
+    Some(room)
+}
+
 /// Whether [`map1`] needs no copies of its own to fill `to`.
 pub(super) fn copies(from: &Layout, to: &Layout) -> bool {
     is_walkable(&Rows::new([to, from]))
@@ -115,7 +135,13 @@ pub(super) fn update1<T: Element>(mut x: ViewMut<'_>, each: Change1<'_, T>) {
     rows.for_each(|[i]| each(&mut x[i..][..len]));
 }
 
-pub(super) fn update2<A: Element, B: Element>(a: ViewMut<'_>, b: View<'_>, each: Change2<'_, A, B>) {
+pub(super) fn update2<A: Element, B: Element>(mut a: ViewMut<'_>, b: View<'_>, each: Change2<'_, A, B>) {
+    if a.layout().len() <= FEW
+        && let Some(a) = a.slice()
+        && let Some(b) = few(b, &mut [B::default(); FEW])
+    {
+        return each(a, b);
+    }
     let rows = Rows::new([a.layout(), b.layout()]);
     if !is_walkable(&rows) {
         return change(a, |a| each(a, &pack(b)));

@@ -247,8 +247,8 @@ impl Run {
     /// Adds a gradient to those that wait at the end of `edge`.
     fn put(&mut self, edge: &Edge, gradient: Tensor) -> Result<()> {
         let grads = &mut self.pending.get(id(&edge.node)).expect(COUNTED).grads;
-        if grads.len() <= edge.output {
-            grads.resize(edge.output + 1, None);
+        while grads.len() <= edge.output {
+            grads.push(None);
         }
         let place = &mut grads[edge.output];
         *place = Some(match place.take() {
@@ -367,7 +367,11 @@ fn unpack(node: &Arc<Node>, kept: &Keeps, pass: Pass) -> Result<SmallVec<[Taken;
     }
     let saved = kept.take();
     drop(kept);
-    saved.into_iter().flatten().map(|kept| kept.take(node)).collect()
+    let mut taken = SmallVec::new();
+    for kept in saved.into_iter().flatten() {
+        taken.push(kept.take(node)?);
+    }
+    Ok(taken)
 }
 
 fn accumulate(leaf: &Tensor, grads: &Grads, pass: Pass) -> Result<()> {
