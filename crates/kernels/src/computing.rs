@@ -1,6 +1,7 @@
 //! Element types that whole kernels compute in: half precision in `f32`, integers in `i64`.
 
 use crate::elementwise::{contiguous, copy, pack, to_vec, write};
+use crate::scratch::Scratch;
 use crate::{Element, View, ViewMut};
 use std::borrow::Cow;
 
@@ -38,7 +39,7 @@ pub(crate) fn store<T: Element>(out: ViewMut<'_>, f: impl FnOnce(&mut [T])) {
         return write(out, f);
     }
     let layout = contiguous(out.shape());
-    let mut elements = vec![T::default(); layout.len()];
+    let mut elements = Scratch::new(layout.len());
     f(&mut elements);
     copy(View::of(&elements, &layout), out);
 }

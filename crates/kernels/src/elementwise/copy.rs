@@ -1,6 +1,7 @@
 //! Moving elements between layouts and element types.
 
 use super::{large, spread};
+use crate::scratch::Scratch;
 use crate::{DType, Element, Layout, Scalar, View, ViewMut, bf16, count_copy, f16, with_dtype};
 use half::slice::HalfFloatSliceExt as _;
 use std::borrow::Cow;
@@ -85,12 +86,21 @@ pub(crate) fn to_vec<T: Element>(x: View<'_>) -> Vec<T> {
     elements
 }
 
+/// The elements in row-major order, converted, for a moment.
+pub(crate) fn to_scratch<T: Element>(x: View<'_>) -> Scratch<T> {
+    let layout = contiguous(x.shape());
+    let mut elements = Scratch::new(layout.len());
+    copy(x, ViewMut::of(&mut elements, &layout));
+    count_copy(size_of_val(&*elements));
+    elements
+}
+
 /// Calls `f` with the elements of `out` in row-major order, to be overwritten.
 pub(crate) fn write<T: Element>(mut out: ViewMut<'_>, f: impl FnOnce(&mut [T])) {
     if let Some(out) = out.slice() {
         return f(out);
     }
-    let mut elements = vec![T::default(); out.layout().len()];
+    let mut elements = Scratch::new(out.layout().len());
     f(&mut elements);
     unpack(&elements, out);
 }

@@ -1,22 +1,23 @@
 //! Half precision is stored, not computed with: operands pass through `f32`.
 
-use super::copy::{contiguous, copy, to_vec};
+use super::copy::{contiguous, copy, to_scratch};
+use crate::scratch::Scratch;
 use crate::{Layout, View, ViewMut};
 
 /// Contiguous `f32` elements that stand in for a view.
 pub(crate) struct Single {
-    elements: Vec<f32>,
+    elements: Scratch<f32>,
     layout: Layout,
 }
 
 impl Single {
     pub(crate) fn load(x: View<'_>) -> Single {
-        Single { elements: to_vec(x), layout: contiguous(x.shape()) }
+        Single { elements: to_scratch(x), layout: contiguous(x.shape()) }
     }
 
     pub(crate) fn zeros(shape: &[usize]) -> Single {
         let layout = contiguous(shape);
-        Single { elements: vec![0.0; layout.len()], layout }
+        Single { elements: Scratch::zeros(layout.len()), layout }
     }
 
     pub(crate) fn view(&self) -> View<'_> {
