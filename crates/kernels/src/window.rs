@@ -40,6 +40,15 @@ impl Window {
         self.kernel == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3] && self.input == self.output
     }
 
+    /// Whether some window has a place where there is no input.
+    fn looks_outside(&self) -> bool {
+        (0..3).any(|dim| {
+            let last = self.output[dim].saturating_sub(1) * self.stride[dim];
+            self.padding[dim] > 0
+                || last + (self.kernel[dim].max(1) - 1) * self.dilation[dim] >= self.input[dim]
+        })
+    }
+
     /// Which windows along `dim` see the input at their place `k`, and what the first of them sees.
     fn seeing(&self, dim: usize, k: usize) -> Seen {
         let (shift, padding, stride) = (k * self.dilation[dim], self.padding[dim], self.stride[dim]);
@@ -92,10 +101,15 @@ impl Seen {
 
 /// `columns[k, window] = plane[what the window sees at its place k]`, 0 outside the plane.
 pub(crate) fn unfold<T: Number>(plane: &[T], window: &Window, columns: &mut [T]) {
-    columns.fill(T::ZERO);
+    if window.looks_outside() {
+        columns.fill(T::ZERO);
+    }
     let (count, stride) = (window.count(), window.stride[2]);
     window.runs(|k, first, at, len| {
         let row = &mut columns[k * count + first..][..len];
+        if stride == 1 {
+            return row.copy_from_slice(&plane[at.min(plane.len())..][..len]);
+        }
         row.iter_mut()
             .zip(plane[at.min(plane.len())..].iter().step_by(stride))
             .for_each(|(to, &from)| *to = from);
@@ -107,8 +121,11 @@ pub(crate) fn fold<T: Number>(columns: &[T], window: &Window, plane: &mut [T]) {
     let (count, stride, end) = (window.count(), window.stride[2], plane.len());
     window.runs(|k, first, at, len| {
         let row = &columns[k * count + first..][..len];
-        let places = plane[at.min(end)..].iter_mut().step_by(stride);
-        places.zip(row).for_each(|(to, &from)| *to = to.plus(from));
+        let places = plane[at.min(end)..].iter_mut();
+        if stride == 1 {
+            return places.zip(row).for_each(|(to, &from)| *to = to.plus(from));
+        }
+        places.step_by(stride).zip(row).for_each(|(to, &from)| *to = to.plus(from));
     });
 }
 

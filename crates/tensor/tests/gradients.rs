@@ -2,8 +2,8 @@
 
 use cresset_tensor::autograd::{GradCheck, gradcheck, gradgradcheck};
 use cresset_tensor::ops::{
-    Approximate, Attention, Between, Border, GaussianLoss, Interpolation, LocalResponseNorm, Method,
-    MultiMargin, Norm, PoissonLoss, Reduction, Resize, Sampling, TripletMargin,
+    Approximate, Attention, Between, Border, Convolving, GaussianLoss, Interpolation, LocalResponseNorm,
+    Margin, Method, MultiMargin, Norm, PoissonLoss, Pooling, Reduction, Resize, Sampling, TripletMargin,
 };
 use cresset_tensor::{Result, Tensor};
 
@@ -258,6 +258,21 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
     ("clamp_", &[&[6]], |x| changed(&x[0], |y| y.clamp_(0.8, 1.2))),
     ("fill_", &[&[3]], |x| changed(&x[0], |y| y.fill_(2.0))),
     ("copy_", &[&[2, 3], &[3]], |x| changed(&x[0], |y| y.copy_(&x[1]))),
+    ("conv2d", &[&[2, 4, 4, 3], &[2, 2, 2, 2], &[2]], |x| {
+        let how = Convolving {
+            stride: [2, 1][..].into(),
+            groups: 2,
+            padding: Margin::By([1][..].into()),
+            ..Convolving::default()
+        };
+        x[0].conv2d(&x[1], Some(&x[2]), &how)
+    }),
+    ("conv_transpose1d", &[&[2, 2, 3], &[2, 1, 2], &[1]], |x| {
+        let how =
+            Convolving { stride: [2][..].into(), output_padding: [1][..].into(), ..Convolving::default() };
+        x[0].conv_transpose1d(&x[1], Some(&x[2]), &how)
+    }),
+    ("max_pool2d", &[&[1, 2, 4, 5]], |x| x[0].max_pool2d(&Pooling::new([2]))),
     ("attention", &[&[1, 2, 3, 2], &[1, 2, 4, 2], &[1, 2, 4, 2]], |x| {
         x[0].scaled_dot_product_attention(&x[1], &x[2], Attention::default())
     }),

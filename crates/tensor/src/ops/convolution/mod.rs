@@ -1,5 +1,9 @@
 //! Convolutions over one to three dimensions, and transposed ones.
 
+mod backward;
+
+pub use backward::*;
+
 use super::sizes;
 use super::sliding::{PerDim, per_dim, three, windows};
 use crate::autograd::Saves;
@@ -131,46 +135,6 @@ impl Convolution {
         visit(Argument::Ints(&sizes(&self.output_padding)));
         visit(Argument::Int(self.groups as i64));
     }
-
-    /// The gradient for the input: the same windows the other way round.
-    fn input_gradient(&self, grad: &Tensor, x: &[usize], weight: &Tensor) -> Result<Tensor> {
-        let mut back = Convolution { transposed: !self.transposed, ..self.clone() };
-        if back.transposed {
-            for dim in 0..self.rank() {
-                let numbers =
-                    [weight.shape()[dim + 2], self.stride[dim], self.padding[dim], self.dilation[dim]];
-                let size = spread(grad.shape()[dim + 2], numbers, 0).unwrap_or(0);
-                back.output_padding[dim] = x[dim + 2].saturating_sub(size);
-            }
-        } else {
-            back.output_padding.fill(0);
-        }
-        cut(back.call(([grad, weight], None))?, &x[2..])
-    }
-
-    /// The gradient for the weight: input and gradient in the roles of input and weight, samples
-    /// in the role of channels, and stride and dilation exchanged.
-    fn weight_gradient(&self, grad: &Tensor, x: &Tensor, weight: &[usize]) -> Result<Tensor> {
-        let (large, small) = if self.transposed { (grad, x) } else { (x, grad) };
-        let (samples, groups) = (large.shape()[0], self.groups);
-        let split: Dims =
-            [samples, groups, large.shape()[1] / groups].iter().chain(&large.shape()[2..]).copied().collect();
-        let merged: Dims = [large.shape()[1] / groups, groups * samples]
-            .iter()
-            .chain(&large.shape()[2..])
-            .copied()
-            .collect();
-        let large = large.reshape(split)?.transpose(0, 2)?.reshape(merged)?;
-        let exchanged = Convolution {
-            stride: self.dilation.clone(),
-            dilation: self.stride.clone(),
-            transposed: false,
-            output_padding: Dims::from_elem(0, self.rank()),
-            ..self.clone()
-        };
-        let out = exchanged.call(([&large, &small.transpose(0, 1)?], None))?;
-        cut(out.transpose(0, 1)?, &weight[2..])
-    }
 }
 
 /// The sizes that a transposed convolution reaches.
@@ -178,18 +142,6 @@ fn spread(input: usize, [kernel, stride, padding, dilation]: [usize; 4], more: u
     let [input, kernel, stride, padding, dilation, more] =
         [input, kernel, stride, padding, dilation, more].map(|number| number as i128);
     usize::try_from((input - 1) * stride - 2 * padding + dilation * (kernel - 1) + more + 1).ok()
-}
-
-/// `x` without what its last sizes have more than wanted.
-fn cut(x: Tensor, wanted: &[usize]) -> Result<Tensor> {
-    let first = x.dim() - wanted.len();
-    let mut x = x;
-    for (dim, &size) in (first..).zip(wanted) {
-        if x.shape()[dim] > size {
-            x = x.narrow(dim as isize, 0, size)?;
-        }
-    }
-    Ok(x)
 }
 
 impl Op for Convolution {
@@ -200,14 +152,10 @@ impl Op for Convolution {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let (grad, x, weight) = (ctx.grad(), ctx.saved(0), ctx.saved(1));
-        let _span = composite("aten::convolution_backward", [grad, x, weight], |_| {});
-        let mut grads = Grads::new();
-        grads.push(if ctx.needs(0) { Some(self.input_gradient(grad, x.shape(), weight)?) } else { None });
-        grads.push(if ctx.needs(1) { Some(self.weight_gradient(grad, x, weight.shape())?) } else { None });
-        let others: Vec<isize> = (0..grad.dim() as isize).filter(|&dim| dim != 1).collect();
-        grads.push(if ctx.needs(2) { Some(grad.sum_dims(&others, false)?) } else { None });
-        Ok(grads)
+        let wanted = [0, 1, 2].map(|i| ctx.needs(i));
+        let op = ConvolutionBackward { convolution: self.clone(), wanted };
+        let mut grads = op.call([ctx.grad(), ctx.saved(0), ctx.saved(1)])?.into_iter();
+        Ok(wanted.into_iter().map(|wanted| if wanted { grads.next() } else { None }).collect())
     }
 
     fn arguments(&self, inputs: Operands<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
