@@ -6,7 +6,7 @@ use crate::elementwise::Single;
 use crate::threads::each_range;
 use crate::{DType, Float, Layout, Number, Scalar, View, ViewMut, with_dtype};
 use part::{Places, product_at};
-use tiles::{Tiles, is_tiny};
+use tiles::{Tile, Tiles, is_tiny, is_whole};
 
 mod part;
 mod small;
@@ -32,7 +32,7 @@ pub fn gemm(
         b.shape(),
         out.shape()
     );
-    product(Factors { alpha: alpha.into(), a, b, beta: beta.into() }, &mut out);
+    product(Factors { alpha: alpha.into(), a, b, beta: beta.into(), start: None }, &mut out);
 }
 
 /// As [`gemm()`], for each matrix of a batch: `[batch, m, k] @ [batch, k, n]`.
@@ -53,7 +53,32 @@ pub fn batched_gemm(
         b.shape(),
         out.shape()
     );
-    product(Factors { alpha: alpha.into(), a, b, beta: beta.into() }, &mut out);
+    product(Factors { alpha: alpha.into(), a, b, beta: beta.into(), start: None }, &mut out);
+}
+
+/// As [`gemm()`] and [`batched_gemm`], with `x`, broadcast, in the place of what `out` held:
+/// `out = alpha * a @ b + beta * x`.
+pub fn added_gemm(
+    alpha: impl Into<Scalar>,
+    a: View<'_>,
+    b: View<'_>,
+    beta: impl Into<Scalar>,
+    x: View<'_>,
+    mut out: ViewMut<'_>,
+) {
+    let spread = x.layout().broadcast_to(out.shape()).expect("what is added has the shape of the product");
+    let x = x.with_layout(&spread);
+    let rank = out.shape().len();
+    let inner = |x: View<'_>| [x.shape()[rank - 2], x.shape()[rank - 1]];
+    let ([m, k], [k2, n]) = (inner(a), inner(b));
+    assert!(
+        k == k2 && out.shape()[rank - 2..] == [m, n] && (2..=3).contains(&rank),
+        "added_gemm: {:?} @ {:?} is not {:?}",
+        a.shape(),
+        b.shape(),
+        out.shape()
+    );
+    product(Factors { alpha: alpha.into(), a, b, beta: beta.into(), start: Some(x) }, &mut out);
 }
 
 struct Factors<'a> {
@@ -61,6 +86,8 @@ struct Factors<'a> {
     a: View<'a>,
     b: View<'a>,
     beta: Scalar,
+    /// What `beta` multiplies, if it is not the output.
+    start: Option<View<'a>>,
 }
 
 fn product(factors: Factors<'_>, out: &mut ViewMut<'_>) {
@@ -75,9 +102,10 @@ fn product(factors: Factors<'_>, out: &mut ViewMut<'_>) {
             let mut wide = if factors.beta.as_f64() == 0.0 {
                 Single::zeros(out.shape())
             } else {
-                Single::load(out.as_view())
+                Single::load(factors.start.unwrap_or(out.as_view()))
             };
-            float_product::<f32>(&Factors { a: a.view(), b: b.view(), ..factors }, &mut wide.view_mut());
+            let factors = Factors { a: a.view(), b: b.view(), start: None, ..factors };
+            float_product::<f32>(&factors, &mut wide.view_mut());
             wide.store(out.reborrow());
         }
         dtype => with_dtype!(dtype, [numbers] T => plain_product::<T>(&factors, out),
@@ -123,29 +151,52 @@ fn float_product<T: Float>(factors: &Factors<'_>, out: &mut ViewMut<'_>) {
         return plain_product::<T>(factors, out);
     }
     let (alpha, beta) = (T::from_scalar(factors.alpha), T::from_scalar(factors.beta));
+    let given = factors.start.filter(|_| beta != T::ZERO);
+    let given = given.map(|x| (x.span::<T>(), Matrix::of(x.layout())));
     let batch = batch(out.layout());
     let start = Start(factors.a.pointer::<T>(), factors.b.pointer::<T>(), out.pointer::<T>());
-    let tiles = Tiles::of(shape, a.across == 1 || c.down == 1);
-    let products = batch * tiles.count();
-    // Small products are handed out several at a time.
-    each_range(products, tiles.together(), batch * tiles.cost(), |range| {
-        for i in range {
-            let (i, tile) = (i / tiles.count(), tiles.at(i % tiles.count()));
-            let ([row, column], [rows, columns]) = tile;
-            // SAFETY: views promise that every index of their shape leads to an element of theirs,
-            // that those of `out` are distinct, and that nothing else writes to them; tiles of
-            // `out` do not meet.
-            unsafe {
-                let (left, right, out) = start.get();
-                let places = Places {
-                    a: (left.add(i * a.next + row * a.down), a.down, a.across),
-                    b: (right.add(i * b.next + column * b.across), b.down, b.across),
-                    out: (out.add(i * c.next + row * c.down + column * c.across), c.down, c.across),
-                };
-                product_at([rows, a.columns, columns], alpha, places, beta);
+    let multiply = |i: usize, ([row, column], [rows, columns]): Tile| {
+        let (left, right, out) = start.get();
+        // SAFETY: views promise that every index of their shape leads to an element of theirs, that
+        // those of `out` are distinct, and that nothing else writes to them; tiles of `out` do
+        // not meet.
+        unsafe {
+            let places = Places {
+                a: (left.add(i * a.next + row * a.down), a.down, a.across),
+                b: (right.add(i * b.next + column * b.across), b.down, b.across),
+                out: (out.add(i * c.next + row * c.down + column * c.across), c.down, c.across),
+            };
+            if let Some((x, of)) = given {
+                // While the tile is in the cache.
+                let x = &x[i * of.next + row * of.down + column * of.across..];
+                begin(x, of, [rows, columns], places.out);
             }
+            product_at([rows, a.columns, columns], alpha, places, beta);
         }
+    };
+    if batch == 1 && is_whole(shape) {
+        return multiply(0, ([0, 0], [c.rows, c.columns]));
+    }
+    let tiles = Tiles::of(shape, a.across == 1 || c.down == 1);
+    // Small products are handed out several at a time.
+    each_range(batch * tiles.count(), tiles.together(), batch * tiles.cost(), |range| {
+        range.for_each(|i| multiply(i / tiles.count(), tiles.at(i % tiles.count())));
     });
+}
+
+/// Copies a tile of what is to be added.
+///
+/// # Safety
+/// Every index of the tile leads to an element that may be written.
+unsafe fn begin<T: Float>(x: &[T], of: Matrix, [rows, columns]: [usize; 2], out: (*mut T, usize, usize)) {
+    let (start, down, across) = out;
+    for row in 0..rows {
+        let x = &x[row * of.down..];
+        for column in 0..columns {
+            // SAFETY: the caller's promise.
+            unsafe { start.add(row * down + column * across).write(x[column * of.across]) };
+        }
+    }
 }
 
 /// Where three operands start.
@@ -166,6 +217,7 @@ fn plain_product<T: Number>(factors: &Factors<'_>, out: &mut ViewMut<'_>) {
     let (alpha, beta) = (T::from_scalar(factors.alpha), T::from_scalar(factors.beta));
     let batch = batch(out.layout());
     let (a_all, b_all, c_all) = (factors.a.span::<T>(), factors.b.span::<T>(), out.span::<T>());
+    let given = factors.start.map(|x| (x.span::<T>(), Matrix::of(x.layout())));
     for i in 0..batch {
         for row in 0..c.rows {
             for column in 0..c.columns {
@@ -175,7 +227,11 @@ fn plain_product<T: Number>(factors: &Factors<'_>, out: &mut ViewMut<'_>) {
                     sum = sum.plus(left.times(b_all[i * b.next + k * b.down + column * b.across]));
                 }
                 let out = &mut c_all[i * c.next + row * c.down + column * c.across];
-                let before = if beta == T::ZERO { T::ZERO } else { beta.times(*out) };
+                let before = match given {
+                    _ if beta == T::ZERO => T::ZERO,
+                    Some((x, of)) => beta.times(x[i * of.next + row * of.down + column * of.across]),
+                    None => beta.times(*out),
+                };
                 *out = before.plus(alpha.times(sum));
             }
         }
@@ -280,6 +336,32 @@ mod tests {
                 assert_close(&scaled(one.wide()), &scaled(reference(&a, &b)), 1e-6);
             }
         }
+    }
+
+    #[test]
+    fn what_is_added_is_broadcast_and_the_output_not_read() {
+        for (m, k, n) in [(2, 3, 2), (40, 30, 50), (300, 20, 410)] {
+            let (a, b) = (Array::<f32>::random(&[m, k], 1), Array::<f32>::random(&[k, n], 2));
+            let product = reference(&a, &b);
+            for shape in [vec![n], vec![m, 1], vec![m, n], vec![]] {
+                let x = Array::<f32>::random(&shape, 3);
+                let spread = x.clone().with(|layout| layout.broadcast_to(&[m, n]).unwrap());
+                let expected: Vec<f64> =
+                    product.iter().zip(spread.wide()).map(|(p, x)| p + 2.0 * x).collect();
+                let mut out = Array::new(&[m, n], &vec![f32::NAN; m * n]);
+                added_gemm(1.0, a.view(), b.view(), 2.0, x.view(), out.view_mut());
+                assert_close(&out.wide(), &expected, 1e-5);
+                added_gemm(1.0, a.view(), b.view(), 0.0, x.view(), out.view_mut());
+                assert_close(&out.wide(), &product, 1e-5);
+            }
+        }
+        let (a, x) = (Array::<bf16>::random(&[20, 20], 1), Array::<bf16>::random(&[20], 2));
+        let mut out = Array::<bf16>::zeros(&[20, 20]);
+        added_gemm(1.0, a.view(), a.view(), 1.0, x.view(), out.view_mut());
+        let bias = x.wide();
+        let expected: Vec<f64> =
+            reference(&a, &a).iter().enumerate().map(|(i, product)| product + bias[i % 20]).collect();
+        assert_close(&out.wide(), &expected, 1e-2);
     }
 
     #[test]

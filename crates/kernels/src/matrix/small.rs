@@ -41,33 +41,43 @@ unsafe fn rows<T: Float, const N: usize>([m, k, n]: [usize; 3], alpha: T, at: Pl
             *place = unsafe { *b.add(i * b_down + j * b_across) };
         }
     }
-    for i in 0..m {
-        let mut left = [T::ZERO; SIDE];
-        for (p, place) in left.iter_mut().enumerate().take(k) {
-            // SAFETY: the index is inside of `a`.
-            *place = unsafe { *a.add(i * a_down + p * a_across) };
+    for first in (0..m).step_by(BLOCK) {
+        let mut left = [[T::ZERO; BLOCK]; SIDE];
+        for i in first..m.min(first + BLOCK) {
+            for (p, column) in left.iter_mut().enumerate().take(k) {
+                // SAFETY: the index is inside of `a`.
+                column[i - first] = unsafe { *a.add(i * a_down + p * a_across) };
+            }
         }
-        let sums = combine(&left[..k], &right);
-        for (j, &sum) in sums.iter().enumerate().take(n) {
-            // SAFETY: the index is inside of `out`, which is read only if it counts.
-            unsafe {
-                let place = out.add(i * down + j * across);
-                let before = if beta == T::ZERO { T::ZERO } else { beta * *place };
-                *place = before + alpha * sum;
+        let mut sums = [[T::ZERO; N]; BLOCK];
+        combine(&left[..k], &right, &mut sums);
+        for (i, sums) in (first..m).zip(&sums) {
+            for (j, &sum) in sums.iter().enumerate().take(n) {
+                // SAFETY: the index is inside of `out`, which is read only if it counts.
+                unsafe {
+                    let place = out.add(i * down + j * across);
+                    let before = if beta == T::ZERO { T::ZERO } else { beta * *place };
+                    *place = before + alpha * sum;
+                }
             }
         }
     }
 }
 
+/// Rows that are computed together, so that none waits for another's sum.
+const BLOCK: usize = 4;
+
 wide! {
-    /// The rows of `right` multiplied by the numbers of `left` and added up.
-    fn combine[T: Float, const N: usize](left: &[T], right: &[[T; N]; SIDE]) -> [T; N] {
-        let mut sums = [T::ZERO; N];
-        for (&left, right) in left.iter().zip(right) {
-            for (sum, &right) in sums.iter_mut().zip(right) {
-                *sum = *sum + left * right;
+    /// Adds the rows of `right`, multiplied by the columns of `left`, to each of `sums`.
+    fn combine[T: Float, const N: usize](left: &[[T; BLOCK]], right: &[[T; N]; SIDE], sums: &mut [[T; N]; BLOCK]) {
+        let mut together = *sums;
+        for (left, right) in left.iter().zip(right) {
+            for (sums, &left) in together.iter_mut().zip(left) {
+                for (sum, &right) in sums.iter_mut().zip(right) {
+                    *sum = *sum + left * right;
+                }
             }
         }
-        sums
+        *sums = together;
     }
 }

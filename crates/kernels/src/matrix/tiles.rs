@@ -7,8 +7,8 @@ const TINY: usize = 64;
 const ENOUGH: usize = 2 << 20;
 /// Multiplications worth handing out at once.
 const HANDFUL: usize = 1 << 16;
-/// Tiles that keep as many threads busy as most machines have.
-const MANY: usize = 32;
+/// Tiles that keep as many threads busy as most machines have; more would pack operands too often.
+const MANY: usize = 16;
 /// Columns and rows below which packing the other operand again for each tile shows.
 const WIDE: usize = 192;
 /// Columns where the left operand is not packed at all.
@@ -21,9 +21,17 @@ pub(super) fn is_tiny([m, k, n]: [usize; 3]) -> bool {
     work([m, k, n]) <= TINY
 }
 
+/// Whether a product is one tile.
+pub(super) fn is_whole(shape: [usize; 3]) -> bool {
+    work(shape) <= ENOUGH
+}
+
 fn work(shape: [usize; 3]) -> usize {
     shape.iter().fold(1, |work: usize, &size| work.saturating_mul(size))
 }
+
+/// Where a part of a matrix starts, and its sizes.
+pub(super) type Tile = ([usize; 2], [usize; 2]);
 
 /// The tiles of a matrix that is the product of two.
 pub(super) struct Tiles {
@@ -37,14 +45,14 @@ impl Tiles {
     pub(super) fn of(shape: [usize; 3], in_rows: bool) -> Tiles {
         let [m, k, n] = shape;
         let (mut down, mut across) = (1, 1);
-        let least = if in_rows { NARROW } else { WIDE };
         while down * across < MANY && work([m / down, k, n / across]) > ENOUGH {
             let (rows, columns) = (m / (2 * down), n / (2 * across));
-            if columns >= WIDE {
-                across *= 2;
-            } else if rows >= WIDE {
-                down *= 2;
-            } else if columns >= least {
+            // What is cut should be what each tile packs anew.
+            if (if in_rows { columns } else { rows }) >= WIDE {
+                if in_rows { across *= 2 } else { down *= 2 }
+            } else if (if in_rows { rows } else { columns }) >= WIDE {
+                if in_rows { down *= 2 } else { across *= 2 }
+            } else if in_rows && columns >= NARROW {
                 across *= 2;
             } else {
                 break;
@@ -64,7 +72,7 @@ impl Tiles {
     }
 
     /// Where a tile starts, and its sizes.
-    pub(super) fn at(&self, tile: usize) -> ([usize; 2], [usize; 2]) {
+    pub(super) fn at(&self, tile: usize) -> Tile {
         let [m, _, n] = self.shape;
         let (row, column) = (tile / self.across() * self.rows, tile % self.across() * self.columns);
         ([row, column], [self.rows.min(m - row), self.columns.min(n - column)])

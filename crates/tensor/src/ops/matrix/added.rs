@@ -3,20 +3,19 @@
 //! With a `beta` of 0 the first operand counts for its shape only: not even NaN gets through.
 
 use super::product::{left_gradient, right_gradient};
-use super::vector::{column, infer_mv, row};
-use super::{infer_product, multiply, product_flops, same_dtype, scaled_arguments};
+use super::vector::{column, column_of, infer_mv, row};
+use super::{infer_product, multiply_added, product_flops, same_dtype, scaled_arguments};
 use crate::autograd::Saves;
 use crate::op::{InPlace, kernel_table};
 use crate::ops::scaled;
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads};
+use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, grads};
 use cresset_dispatch::observe::Argument;
-use cresset_kernels::elementwise;
 
 /// One line per operator: what the product is, how it is made on the host over `out`, and the
 /// gradients of its two factors.
 macro_rules! added {
     ($($(#[$doc:meta])* $op:ident, $method:ident, $scaled:ident, $in_place:ident: $name:literal, $change:literal,
-        $backward:literal, |$a:ident, $b:ident| $product:expr, |$alpha:ident, $beta:ident, $out:ident| $multiply:expr,
+        $backward:literal, |$a:ident, $b:ident| $product:expr, |$alpha:ident, $beta:ident, $x:ident, $out:ident| $multiply:expr,
         |$grad:ident| $left:expr, $right:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug)]
@@ -63,9 +62,7 @@ macro_rules! added {
 
             fn cpu(&self, [x, $a, $b]: [&Tensor; 3], $out: &Tensor) -> Result<()> {
                 let ($alpha, $beta) = (self.alpha, self.beta);
-                if !is_zero($beta, $out) {
-                    cpu::map(x, $out.dtype(), $out, elementwise::copy)?;
-                }
+                let $x = Some(x).filter(|_| !is_zero($beta, $out));
                 $multiply;
                 Ok(())
             }
@@ -114,27 +111,30 @@ added! {
     /// `beta * x + alpha * a @ b` of matrices, `x` broadcast.
     Addmm, addmm, addmm_scaled, addmm_: "aten::addmm", "aten::addmm_", "AddmmBackward0",
         |a, b| infer_product::<2>(Self::NAME, a, b),
-        |alpha, beta, out| multiply(alpha, a, b, beta, out),
+        |alpha, beta, x, out| multiply_added(alpha, a, b, beta, x, out),
         |grad| left_gradient(grad, a, b), right_gradient(grad, a, b);
     /// `beta * x + alpha * a @ b` of stacks of matrices, `x` broadcast.
     Baddbmm, baddbmm, baddbmm_scaled, baddbmm_: "aten::baddbmm", "aten::baddbmm_", "BaddbmmBackward0",
         |a, b| infer_product::<3>(Self::NAME, a, b),
-        |alpha, beta, out| multiply(alpha, a, b, beta, out),
+        |alpha, beta, x, out| multiply_added(alpha, a, b, beta, x, out),
         |grad| grad.bmm(&b.transpose(1, 2)?), a.transpose(1, 2)?.bmm(grad);
     /// `beta * x + alpha * a @ b`, the products of two stacks of matrices summed, `x` broadcast.
     Addbmm, addbmm, addbmm_scaled, addbmm_within_: "aten::addbmm", "aten::addbmm_", "AddbmmBackward0",
         |a, b| infer_product::<3>(Self::NAME, a, b).map(|spec| Spec::new(&spec.shape[1..], spec.dtype)),
-        |alpha, beta, out| multiply(alpha, &side_by_side(a)?, &stacked(b)?, beta, out),
+        |alpha, beta, x, out| multiply_added(alpha, &side_by_side(a)?, &stacked(b)?, beta, x, out),
         |grad| spread(grad, a)?.bmm(&b.transpose(1, 2)?), a.transpose(1, 2)?.bmm(&spread(grad, a)?);
     /// `beta * x + alpha * a @ b` of a matrix and a vector, `x` broadcast.
     Addmv, addmv, addmv_scaled, addmv_: "aten::addmv", "aten::addmv_", "AddmvBackward0",
         |a, b| infer_mv(Self::NAME, a, b),
-        |alpha, beta, out| multiply(alpha, a, &column(b), beta, &column(out)),
+        |alpha, beta, x, out| {
+            let x = x.map(|x| column_of(x, out.numel()));
+            multiply_added(alpha, a, &column(b), beta, x.as_ref(), &column(out))
+        },
         |grad| grad.outer(b), a.t()?.mv(grad);
     /// `beta * x + alpha * a b'`, the outer product of two vectors, `x` broadcast.
     Addr, addr, addr_scaled, addr_: "aten::addr", "aten::addr_", "AddrBackward0",
         |a, b| infer_outer(Self::NAME, a, b),
-        |alpha, beta, out| multiply(alpha, &column(a), &row(b), beta, out),
+        |alpha, beta, x, out| multiply_added(alpha, &column(a), &row(b), beta, x, out),
         |grad| grad.mv(b), grad.t()?.mv(a);
 }
 

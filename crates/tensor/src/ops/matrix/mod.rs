@@ -60,6 +60,14 @@ fn multiply(alpha: Scalar, a: &Tensor, b: &Tensor, beta: Scalar, out: &Tensor) {
     run(alpha, a.elements(&reading_a), b.elements(&reading_b), beta, out.elements_mut(&mut writing));
 }
 
+/// As [`multiply`], with `x`, broadcast, instead of what `out` held; nothing at all if it is not given.
+fn multiply_added(alpha: Scalar, a: &Tensor, b: &Tensor, beta: Scalar, x: Option<&Tensor>, out: &Tensor) {
+    let Some(x) = x else { return multiply(alpha, a, b, Scalar::Int(0), out) };
+    let (reading_a, reading_b, reading_x, mut writing) = (a.read(), b.read(), x.read(), out.write());
+    let (a, b, x) = (a.elements(&reading_a), b.elements(&reading_b), x.elements(&reading_x));
+    matrix::added_gemm(alpha, a, b, beta, x, out.elements_mut(&mut writing));
+}
+
 fn scaled_arguments<const N: usize>(
     inputs: [&Tensor; N],
     factors: [Scalar; 2],

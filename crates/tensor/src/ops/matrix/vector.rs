@@ -98,6 +98,12 @@ pub(super) fn column(v: &Tensor) -> Tensor {
     as_matrix(v, [v.numel(), 1])
 }
 
+/// A vector, or a number repeated, as a matrix of one column, for host kernels.
+pub(super) fn column_of(x: &Tensor, rows: usize) -> Tensor {
+    let layout = x.layout().broadcast_to(&[rows]).expect("`infer` found that the shapes broadcast");
+    Tensor::from_parts(x.storage().clone(), layout.unsqueeze(1), x.dtype())
+}
+
 /// A vector as a matrix of one row, for host kernels.
 pub(super) fn row(v: &Tensor) -> Tensor {
     as_matrix(v, [1, v.numel()])
