@@ -1,9 +1,9 @@
 //! Gradients of queries, keys and values; weights are made again from the logarithms of their sums.
 
-use super::parts::{Heads, KEYS, Mask, Rows, Scores, Shape};
+use super::parts::{Heads, KEYS, LANES, Mask, Rows, Scores, Shape};
 use crate::Float;
 use crate::matrix::{Part, PartMut, multiply};
-use crate::reduce::sum_slice;
+use crate::scratch::Scratch;
 use crate::threads::each;
 use crate::wide::wide;
 
@@ -27,7 +27,7 @@ pub(super) fn backward<T: Float>(
         let shared = [task / shape.shared, task % shape.shared];
         let size = shape.keys * shape.width;
         let mut work = Work::new(&shape);
-        let (mut keys, mut values) = (vec![T::ZERO; size], vec![T::ZERO; size]);
+        let (mut keys, mut values) = (Scratch::zeros(size), Scratch::zeros(size));
         let group = shape.heads / shape.shared;
         for head in shared[1] * group..(shared[1] + 1) * group {
             let at = [shared[0], head];
@@ -56,19 +56,19 @@ pub(super) fn backward<T: Float>(
 
 /// Room for one block of the backward pass.
 struct Work<T> {
-    weights: Vec<T>,
-    slopes: Vec<T>,
+    weights: Scratch<T>,
+    slopes: Scratch<T>,
     /// Gradients of the block's queries.
-    queries: Vec<T>,
+    queries: Scratch<T>,
 }
 
 impl<T: Float> Work<T> {
     fn new(shape: &Shape) -> Work<T> {
         let scores = shape.block() * KEYS.min(shape.keys);
         Work {
-            weights: vec![T::ZERO; scores],
-            slopes: vec![T::ZERO; scores],
-            queries: vec![T::ZERO; shape.block() * shape.width],
+            weights: Scratch::new(scores),
+            slopes: Scratch::new(scores),
+            queries: Scratch::new(shape.block() * shape.width),
         }
     }
 
@@ -110,9 +110,24 @@ impl<T: Float> Work<T> {
 
 /// The sum of the products of two rows.
 fn dot<T: Float>(a: Part<'_, T>, b: Part<'_, T>) -> T {
-    let products: smallvec::SmallVec<[T; 128]> =
-        (0..a.columns).map(|i| a.elements[i * a.across] * b.elements[i * b.across]).collect();
-    sum_slice(&products)
+    if a.across == 1 && b.across == 1 {
+        return products(&a.elements[..a.columns], &b.elements[..b.columns]);
+    }
+    (0..a.columns).fold(T::ZERO, |sum, i| sum + a.elements[i * a.across] * b.elements[i * b.across])
+}
+
+wide! {
+    fn products[T: Float](a: &[T], b: &[T]) -> T {
+        let ((blocks, rest), (others, other_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+        let mut lanes = [T::ZERO; LANES];
+        for (a, b) in blocks.iter().zip(others) {
+            for (lane, (&a, &b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
+                *lane = *lane + a * b;
+            }
+        }
+        let sum = lanes.iter().fold(T::ZERO, |sum, &lane| sum + lane);
+        rest.iter().zip(other_rest).fold(sum, |sum, (&a, &b)| sum + a * b)
+    }
 }
 
 wide! {

@@ -1,8 +1,9 @@
 //! The weighted average of values, block by block of keys.
 
-use super::parts::{Heads, KEYS, Mask, Rows, Scores, Shape};
+use super::parts::{Heads, KEYS, LANES, Mask, Rows, Scores, Shape};
 use crate::Float;
 use crate::matrix::{Part, PartMut, multiply};
+use crate::scratch::Scratch;
 use crate::threads::each;
 use crate::wide::wide;
 
@@ -20,8 +21,8 @@ pub(super) fn forward<T: Float>(
         let shared = [at[0], shape.key_head(at[1])];
         let (first, queries) = shape.range(block);
         let seen = shape.seen(first + queries);
-        let mut scores = vec![T::ZERO; queries * KEYS.min(seen)];
-        let mut sums = vec![T::ZERO; queries * shape.width];
+        let mut scores = Scratch::new(queries * KEYS.min(seen));
+        let mut sums = Scratch::new(queries * shape.width);
         let mut lines = vec![Line { max: T::neg_infinity(), sum: T::ZERO }; queries];
         for first_key in (0..seen).step_by(KEYS) {
             let keys = KEYS.min(seen - first_key);
@@ -37,7 +38,8 @@ pub(super) fn forward<T: Float>(
             let weights = Part { elements: scores, rows: queries, columns: keys, down: keys, across: 1 };
             let sums =
                 PartMut { elements: &mut sums, rows: queries, columns: shape.width, down: shape.width };
-            multiply(T::ONE, weights, value.part(shared, first_key, keys), T::ONE, sums);
+            let before = if first_key == 0 { T::ZERO } else { T::ONE };
+            multiply(T::ONE, weights, value.part(shared, first_key, keys), before, sums);
         }
         for (row, (line, sums)) in lines.iter().zip(sums.chunks_exact(shape.width)).enumerate() {
             let factor = line.factor();
@@ -77,9 +79,6 @@ impl<T: Float> Line<T> {
         if self.sum == T::ZERO { T::ZERO } else { T::ONE / self.sum }
     }
 }
-
-/// Numbers side by side in one vector register or two.
-const LANES: usize = 16;
 
 wide! {
     fn largest[T: Float](x: &[T], least: T) -> T {

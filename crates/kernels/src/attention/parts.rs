@@ -20,6 +20,9 @@ pub(super) struct Shape {
     pub(super) causal: bool,
 }
 
+/// Sums side by side, in two vector registers.
+pub(super) const LANES: usize = 16;
+
 /// Keys of one block: scores of a block of queries stay in the second-level cache.
 pub(super) const KEYS: usize = 512;
 
@@ -115,10 +118,17 @@ impl<'a, T: Element> Rows<'a, T> {
         assert!(at.iter().zip(shape).all(|(at, size)| at < size), "attention: row {at:?} of {shape:?}");
         let first: usize = at.iter().zip(strides).map(|(at, stride)| at * stride).sum();
         let across = strides.get(3).copied().unwrap_or(1);
-        for (i, element) in elements.take(self.width).enumerate() {
-            // SAFETY: the index is inside of the shape, so the element is one of the view's; the
-            // caller promises that no other thread writes it.
-            unsafe { self.start.add(first + i * across).write(element) };
+        // SAFETY: indices are inside of the shape, so elements are the view's; the caller promises
+        // that no other thread writes them.
+        unsafe {
+            let start = self.start.add(first);
+            if across == 1 {
+                let row = std::slice::from_raw_parts_mut(start, self.width);
+                return row.iter_mut().zip(elements).for_each(|(place, element)| *place = element);
+            }
+            for (i, element) in elements.take(self.width).enumerate() {
+                start.add(i * across).write(element);
+            }
         }
     }
 }
