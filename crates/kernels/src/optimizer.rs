@@ -294,7 +294,7 @@ impl<T: Float> Adam<T> {
         let decay = |wanted: bool| if wanted { step.weight_decay } else { 0.0 };
         Adam {
             size: T::narrow(-(step.lr / (1.0 - step.beta1.powf(count)))),
-            correction: T::narrow((1.0 - step.beta2.powf(count)).sqrt()),
+            correction: T::narrow(1.0 / (1.0 - step.beta2.powf(count)).sqrt()),
             eps: T::narrow(step.eps),
             beta1: T::ONE - T::narrow(1.0 - step.beta1),
             beta2: T::narrow(step.beta2),
@@ -315,7 +315,8 @@ impl<T: Float> Adam<T> {
         *mean =
             if self.near { *mean + self.fresh1 * (grad - *mean) } else { grad - (grad - *mean) * self.beta1 };
         *square = *square * self.beta2 + self.fresh2 * grad * grad;
-        param + self.size * *mean / (largest(*square).sqrt() / self.correction + self.eps)
+        // Not divided by the correction: a second division would take longer than memory does.
+        param + self.size * *mean / (largest(*square).sqrt() * self.correction + self.eps)
     }
 }
 
