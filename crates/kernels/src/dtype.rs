@@ -255,7 +255,7 @@ macro_rules! floats {
                 ($narrow)(value)
             }
 
-            $(#[inline]
+            $(#[inline(always)]
             fn $name(self) -> Self {
                 ($function)(self)
             })*

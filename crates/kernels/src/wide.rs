@@ -4,7 +4,8 @@
 //! all of these processors have.
 
 /// A function, with its generic parameters in brackets, that picks the version of its body
-/// for the processor it runs on. What the body calls takes part only if it is inlined.
+/// for the processor it runs on. What the body calls takes part only if it is
+/// inlined, so functions and closures that it is given are to be `#[inline(always)]`.
 ///
 /// `for A` keeps the second version to element types `A` that are floats: the others are
 /// rarely where time is spent, and each version costs time to compile.

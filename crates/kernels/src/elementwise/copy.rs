@@ -11,7 +11,7 @@ pub fn fill(value: Scalar, mut out: ViewMut<'_>) {
     with_dtype!(out.dtype(), T => {
         let value = T::from_scalar(value);
         match out.slice::<T>() {
-            Some(out) => out.fill(value),
+            Some(out) => large::fill(value, out),
             None => out.array::<T>().fill(value),
         }
     });

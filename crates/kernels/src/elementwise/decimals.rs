@@ -12,9 +12,9 @@ pub fn round_decimals(decimals: i64, x: View<'_>, out: ViewMut<'_>) {
     with_dtype!(x.dtype(), [floats] T => {
         let power = T::narrow(power);
         if decimals < 0 {
-            map1(x, out, move |x: T| (x / power).round_even() * power);
+            map1(x, out, #[inline(always)] move |x: T| (x / power).round_even() * power);
         } else {
-            map1(x, out, move |x: T| (x * power).round_even() / power);
+            map1(x, out, #[inline(always)] move |x: T| (x * power).round_even() / power);
         }
     }, else panic!("rounding to decimals is for floats"));
 }

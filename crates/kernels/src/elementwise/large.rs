@@ -9,6 +9,8 @@ use crate::{Element, threads};
 pub(super) const LARGE: usize = 2 * PIECE;
 /// Elements of a piece: a few operands of them fit into a processor's own caches.
 pub(super) const PIECE: usize = 1 << 14;
+/// Elements of a piece that no cache will hold.
+const FAR_PIECE: usize = 1 << 16;
 
 pub(super) type Loop1<'a, A, O> = &'a (dyn Fn(&[A], &mut [O]) + Sync);
 pub(super) type Loop2<'a, A, B, O> = &'a (dyn Fn(&[A], &[B], &mut [O]) + Sync);
@@ -28,14 +30,12 @@ pub(crate) fn cost(bytes: usize) -> usize {
 /// for each element.
 fn pieces<O: Element>(out: &mut [O], read: usize, fill: impl Fn(usize, &mut [O]) + Sync) {
     let cost = cost(out.len() * (read + size_of::<O>()));
-    let past_caches = stream::pays(out);
-    threads::each_chunk(out, PIECE, cost, |i, out| {
-        if past_caches {
-            stream::through(out, |at, out| fill(i * PIECE + at, out));
-        } else {
-            fill(i * PIECE, out);
-        }
-    });
+    if stream::pays(out) {
+        return threads::each_chunk(out, FAR_PIECE, cost, |i, out| {
+            stream::through(out, |at, out| fill(i * FAR_PIECE + at, out));
+        });
+    }
+    threads::each_chunk(out, PIECE, cost, |i, out| fill(i * PIECE, out));
 }
 
 pub(super) fn map1<A: Element, O: Element>(x: &[A], out: &mut [O], each: Loop1<'_, A, O>) {
@@ -87,10 +87,14 @@ pub(super) fn copy<T: Element>(from: &[T], to: &mut [T]) {
     if to.len() < LARGE {
         return to.copy_from_slice(from);
     }
-    let cost = cost(2 * size_of_val(to));
-    let past_caches = stream::pays(to);
-    threads::each_chunk(to, PIECE, cost, |i, to| {
-        let from = &from[i * PIECE..][..to.len()];
-        if past_caches { stream::copy(from, to) } else { to.copy_from_slice(from) }
-    });
+    map1(from, to, &|from: &[T], to: &mut [T]| to.copy_from_slice(from));
+}
+
+/// As `fill` of slices.
+pub(super) fn fill<T: Element>(value: T, out: &mut [T]) {
+    if out.len() < LARGE {
+        return out.fill(value);
+    }
+    let cost = cost(size_of_val(out));
+    threads::each_chunk(out, PIECE, cost, |_, out| out.fill(value));
 }

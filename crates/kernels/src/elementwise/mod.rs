@@ -13,6 +13,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod turn;
 
 pub use copy::{copy, fill};
 pub use decimals::round_decimals;
@@ -26,6 +27,9 @@ use crate::functions::{
 };
 use crate::{DType, Element, Scalar, View, ViewMut, with_dtype};
 use map::{map1, map2, map3, update1, update2, update3};
+
+// Functions are inlined always, however large: loops are compiled for processors with vectors of
+// their own, and a function that is called from there is compiled for none.
 
 // Runs `body` with `T` as the element type that computes; half precision runs `single`.
 macro_rules! floats {
@@ -106,7 +110,7 @@ pub(crate) use {floats, numbers};
 /// `out = f(x)` for floats.
 #[inline]
 pub fn unary(f: impl Unary, x: View<'_>, out: ViewMut<'_>) {
-    floats!(out.dtype(), T => map1(x, out, move |x: T| f.apply(x)), single => {
+    floats!(out.dtype(), T => map1(x, out, #[inline(always)] move |x: T| f.apply(x)), single => {
         let mut wide = Single::load(x);
         unary_in_place(f, wide.view_mut());
         wide.store(out);
@@ -116,9 +120,9 @@ pub fn unary(f: impl Unary, x: View<'_>, out: ViewMut<'_>) {
 /// `x = f(x)` for floats.
 #[inline]
 pub fn unary_in_place(f: impl Unary, x: ViewMut<'_>) {
-    floats!(x.dtype(), T => update1(x, move |x: T| f.apply(x)), single => {
+    floats!(x.dtype(), T => update1(x, #[inline(always)] move |x: T| f.apply(x)), single => {
         let mut wide = Single::load(x.as_view());
-        update1(wide.view_mut(), move |x: f32| f.apply(x));
+        update1(wide.view_mut(), #[inline(always)] move |x: f32| f.apply(x));
         wide.store(x);
     });
 }
@@ -126,7 +130,7 @@ pub fn unary_in_place(f: impl Unary, x: ViewMut<'_>) {
 /// `out = f(x)` for all but bool.
 #[inline]
 pub fn number_unary(f: impl NumberUnary, x: View<'_>, out: ViewMut<'_>) {
-    numbers!(out.dtype(), T => map1(x, out, move |x: T| f.apply(x)), single => {
+    numbers!(out.dtype(), T => map1(x, out, #[inline(always)] move |x: T| f.apply(x)), single => {
         let mut wide = Single::load(x);
         number_unary_in_place(f, wide.view_mut());
         wide.store(out);
@@ -136,9 +140,9 @@ pub fn number_unary(f: impl NumberUnary, x: View<'_>, out: ViewMut<'_>) {
 /// `x = f(x)` for all but bool.
 #[inline]
 pub fn number_unary_in_place(f: impl NumberUnary, x: ViewMut<'_>) {
-    numbers!(x.dtype(), T => update1(x, move |x: T| f.apply(x)), single => {
+    numbers!(x.dtype(), T => update1(x, #[inline(always)] move |x: T| f.apply(x)), single => {
         let mut wide = Single::load(x.as_view());
-        update1(wide.view_mut(), move |x: f32| f.apply(x));
+        update1(wide.view_mut(), #[inline(always)] move |x: f32| f.apply(x));
         wide.store(x);
     });
 }
@@ -146,7 +150,7 @@ pub fn number_unary_in_place(f: impl NumberUnary, x: ViewMut<'_>) {
 /// `out`, of bool, says where the elements of `x` pass a test. For all element types.
 #[inline]
 pub fn test(passes: impl Fn(Scalar) -> bool + Copy + Sync, x: View<'_>, out: ViewMut<'_>) {
-    with_dtype!(x.dtype(), T => map1(x, out, move |x: T| passes(x.scalar())));
+    with_dtype!(x.dtype(), T => map1(x, out, #[inline(always)] move |x: T| passes(x.scalar())));
 }
 
 /// One row per kind of function of two numbers: the element types it is for.
@@ -155,9 +159,9 @@ macro_rules! binaries {
         #[doc = concat!("`out = f(a, b)` for ", $types, ".")]
         #[inline]
         pub fn $name(f: impl $kind, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
-            $dtypes!(out.dtype(), T => map2(a, b, out, move |a: T, b: T| f.apply(a, b)), single => {
+            $dtypes!(out.dtype(), T => map2(a, b, out, #[inline(always)] move |a: T, b: T| f.apply(a, b)), single => {
                 let mut wide = Single::load(a);
-                update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
+                update2(wide.view_mut(), Single::load(b).view(), #[inline(always)] move |a: f32, b: f32| f.apply(a, b));
                 wide.store(out);
             });
         }
@@ -165,9 +169,9 @@ macro_rules! binaries {
         #[doc = concat!("`a = f(a, b)` for ", $types, ".")]
         #[inline]
         pub fn $in_place(f: impl $kind, a: ViewMut<'_>, b: View<'_>) {
-            $dtypes!(a.dtype(), T => update2(a, b, move |a: T, b: T| f.apply(a, b)), single => {
+            $dtypes!(a.dtype(), T => update2(a, b, #[inline(always)] move |a: T, b: T| f.apply(a, b)), single => {
                 let mut wide = Single::load(a.as_view());
-                update2(wide.view_mut(), Single::load(b).view(), move |a: f32, b: f32| f.apply(a, b));
+                update2(wide.view_mut(), Single::load(b).view(), #[inline(always)] move |a: f32, b: f32| f.apply(a, b));
                 wide.store(a);
             });
         }
@@ -182,12 +186,12 @@ binaries! {
 
 /// `out = f(a, b)` for integers and bool.
 pub fn bits_binary(f: impl BitsBinary, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
-    integers!(out.dtype(), T => map2(a, b, out, move |a: T, b: T| f.apply(a, b)));
+    integers!(out.dtype(), T => map2(a, b, out, #[inline(always)] move |a: T, b: T| f.apply(a, b)));
 }
 
 /// `a = f(a, b)` for integers and bool.
 pub fn bits_binary_in_place(f: impl BitsBinary, a: ViewMut<'_>, b: View<'_>) {
-    integers!(a.dtype(), T => update2(a, b, move |a: T, b: T| f.apply(a, b)));
+    integers!(a.dtype(), T => update2(a, b, #[inline(always)] move |a: T, b: T| f.apply(a, b)));
 }
 
 /// One row per kind of function of three numbers.
@@ -196,7 +200,7 @@ macro_rules! ternaries {
         #[doc = concat!("`out = f(a, b, c)` for ", $types, ".")]
         #[inline]
         pub fn $name(f: impl $kind, a: View<'_>, b: View<'_>, c: View<'_>, out: ViewMut<'_>) {
-            $dtypes!(out.dtype(), T => map3(a, b, c, out, move |a: T, b: T, c: T| f.apply(a, b, c)), single => {
+            $dtypes!(out.dtype(), T => map3(a, b, c, out, #[inline(always)] move |a: T, b: T, c: T| f.apply(a, b, c)), single => {
                 let mut wide = Single::load(a);
                 $in_place(f, wide.view_mut(), Single::load(b).view(), Single::load(c).view());
                 wide.store(out);
@@ -206,10 +210,10 @@ macro_rules! ternaries {
         #[doc = concat!("`a = f(a, b, c)` for ", $types, ".")]
         #[inline]
         pub fn $in_place(f: impl $kind, a: ViewMut<'_>, b: View<'_>, c: View<'_>) {
-            $dtypes!(a.dtype(), T => update3(a, b, c, move |a: T, b: T, c: T| f.apply(a, b, c)), single => {
+            $dtypes!(a.dtype(), T => update3(a, b, c, #[inline(always)] move |a: T, b: T, c: T| f.apply(a, b, c)), single => {
                 let mut wide = Single::load(a.as_view());
                 let (b, c) = (Single::load(b), Single::load(c));
-                update3(wide.view_mut(), b.view(), c.view(), move |a: f32, b, c| f.apply(a, b, c));
+                update3(wide.view_mut(), b.view(), c.view(), #[inline(always)] move |a: f32, b, c| f.apply(a, b, c));
                 wide.store(a);
             });
         }
@@ -249,10 +253,10 @@ pub fn compare(comparison: Comparison, a: View<'_>, b: View<'_>, out: ViewMut<'_
         return compare(comparison, Single::load(a).view(), Single::load(b).view(), out);
     }
     with_dtype!(a.dtype(), T => match comparison {
-        Comparison::Equal => map2(a, b, out, |a: T, b: T| a == b),
-        Comparison::NotEqual => map2(a, b, out, |a: T, b: T| a != b),
-        Comparison::Less => map2(a, b, out, |a: T, b: T| T::lt(&a, &b)),
-        Comparison::LessEqual => map2(a, b, out, |a: T, b: T| a <= b),
+        Comparison::Equal => map2(a, b, out, #[inline(always)] |a: T, b: T| a == b),
+        Comparison::NotEqual => map2(a, b, out, #[inline(always)] |a: T, b: T| a != b),
+        Comparison::Less => map2(a, b, out, #[inline(always)] |a: T, b: T| T::lt(&a, &b)),
+        Comparison::LessEqual => map2(a, b, out, #[inline(always)] |a: T, b: T| a <= b),
         Comparison::Greater => compare(Comparison::Less, b, a, out),
         Comparison::GreaterEqual => compare(Comparison::LessEqual, b, a, out),
     });
@@ -261,6 +265,6 @@ pub fn compare(comparison: Comparison, a: View<'_>, b: View<'_>, out: ViewMut<'_
 /// `out = if condition { a } else { b }`, for all element types; the condition is of bool.
 pub fn select(condition: View<'_>, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
     with_dtype!(out.dtype(), T => {
-        map3(condition, a, b, out, |condition: bool, a: T, b: T| if condition { a } else { b });
+        map3(condition, a, b, out, #[inline(always)] |condition: bool, a: T, b: T| if condition { a } else { b });
     });
 }

@@ -12,6 +12,9 @@ use super::tile::{Operand, TILE};
 use crate::rows::{Rows, Walk};
 use crate::{Element, Layout, View, ViewMut, threads};
 
+/// Elements of a run that are computed at once if an operand is repeated or packed.
+const AT_ONCE: usize = 1024;
+
 /// The operands beside the output, and the loop over all of them.
 trait Operands<const N: usize, O>: Clone + Send + Sync {
     /// Bytes of one element of each.
@@ -114,9 +117,10 @@ fn few<'a, T: Element>(x: View<'a>, room: &'a mut [T; FEW]) -> Option<&'a [T]> {
     Some(room)
 }
 
-/// Whether [`map1`] needs no copies of its own to fill `to`.
+/// Whether [`map1`] is a good way to copy: it needs no copies of its own, and runs are worth a call each.
 pub(super) fn copies(from: &Layout, to: &Layout) -> bool {
-    is_walkable(&Rows::new([to, from]))
+    let rows = Rows::new([to, from]);
+    is_walkable(&rows) && rows.len >= 16
 }
 
 /// Packs, changes and unpacks elements that do not lie in runs.
@@ -252,7 +256,7 @@ fn run<const N: usize, O, P: Operands<N, O>>(
     out: &mut [O],
     operands: &mut P,
 ) {
-    let at_once = if rows.steps == [1; N] { out.len() } else { TILE * TILE };
+    let at_once = if rows.steps == [1; N] { out.len() } else { AT_ONCE };
     for (i, out) in out.chunks_mut(at_once).enumerate() {
         operands.begin(moved(start, i * at_once, rows.steps), 1, out.len());
         operands.run(0, out);

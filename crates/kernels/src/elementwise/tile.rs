@@ -1,12 +1,11 @@
 //! One operand over a tile of the output, as rows of elements.
 
+use super::turn::{SQUARE, squares};
 use crate::Element;
 use smallvec::SmallVec;
 
 /// Side of the squares that operands which jump are packed in: two fit into the first cache.
 pub(super) const TILE: usize = 64;
-/// Side of the squares that are turned at once.
-const SQUARE: usize = 8;
 
 /// Elements that move by `step` along the rows of a tile and by `across` from row to row.
 #[derive(Clone)]
@@ -63,29 +62,10 @@ impl<'a, T: Element> Operand<'a, T> {
 fn pack_tile<T: Element>(from: &[T], step: usize, across: usize, out: &mut [T], columns: usize) {
     let rows = out.len() / columns.max(1);
     let turned = if across == 1 { [rows, columns].map(|side| side - side % SQUARE) } else { [0; 2] };
-    for row in (0..turned[0]).step_by(SQUARE) {
-        for column in (0..turned[1]).step_by(SQUARE) {
-            turn(&from[row + column * step..], step, &mut out[row * columns + column..], columns);
-        }
-    }
+    squares(from, step, out, columns, turned);
     for row in 0..rows {
         let first = if row < turned[0] { turned[1] } else { 0 };
         let from = from[row * across..].iter().step_by(step).skip(first);
         out[row * columns..][first..columns].iter_mut().zip(from).for_each(|(out, &x)| *out = x);
     }
-}
-
-/// `out[row][column] = from[column][row]` of a square.
-#[inline(always)]
-fn turn<T: Element>(from: &[T], step: usize, out: &mut [T], width: usize) {
-    let lines: [[T; SQUARE]; SQUARE] = std::array::from_fn(|i| line(&from[i * step..]));
-    for row in 0..SQUARE {
-        let out = &mut out[row * width..][..SQUARE];
-        out.iter_mut().zip(&lines).for_each(|(out, line)| *out = line[row]);
-    }
-}
-
-#[inline(always)]
-fn line<T: Element>(x: &[T]) -> [T; SQUARE] {
-    *x.first_chunk().expect("a square lies within the tile")
 }
