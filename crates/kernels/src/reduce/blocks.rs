@@ -1,7 +1,8 @@
 //! Any reduction seen as one over the middle of three dimensions.
 
-use crate::elementwise::pack;
-use crate::{Dims, Element, Layout, View};
+use super::fold::fold_blocks;
+use crate::elementwise::{contiguous, pack, write};
+use crate::{Dims, Element, Layout, View, ViewMut};
 use std::borrow::Cow;
 
 /// Row-major elements of shape `[outer, size, inner]`, of which `size` is reduced.
@@ -32,6 +33,59 @@ impl<'a, T: Element> Blocks<'a, T> {
         let elements = Cow::Owned(pack(x.with_layout(&turned)).into_owned());
         Blocks { elements, size, inner: 1 }
     }
+}
+
+/// Folds `x` over `dims` in an order of its own; `empty` is the fold of nothing.
+///
+/// Elements that fill their memory are not copied, in whatever order their dimensions are; but what
+/// is folded to one element is that of a copy, to the last bit.
+pub(super) fn fold<T: Element>(
+    x: View<'_>,
+    dims: &[usize],
+    mut out: ViewMut<'_>,
+    empty: T,
+    f: impl Fn(T, T) -> T + Copy + Sync,
+) {
+    if let (true, Some(order)) = (out.layout().len() > 1, memory_order(x.layout())) {
+        let (layout, out_layout) = (x.layout().permute(&order), out.layout().permute(&order));
+        let dims: Dims = (0..order.len()).filter(|&dim| dims.contains(&order[dim])).collect();
+        return fold_in_order(x.with_layout(&layout), &dims, out.with_layout(&out_layout), empty, f);
+    }
+    fold_in_order(x, dims, out, empty, f);
+}
+
+/// The dimensions in the order in which elements lie, if that makes them contiguous and they are not yet.
+fn memory_order(layout: &Layout) -> Option<Dims> {
+    if layout.is_contiguous() {
+        return None;
+    }
+    let mut order: Dims = (0..layout.rank()).collect();
+    order.sort_by_key(|&dim| std::cmp::Reverse(layout.strides()[dim]));
+    layout.permute(&order).is_contiguous().then_some(order)
+}
+
+/// Folds the last reduced dimensions first if others lie between them: nothing is copied then.
+fn fold_in_order<T: Element>(
+    x: View<'_>,
+    dims: &[usize],
+    out: ViewMut<'_>,
+    empty: T,
+    f: impl Fn(T, T) -> T + Copy + Sync,
+) {
+    let shape = x.shape();
+    let counts = |dim: &usize| dims.contains(dim) && shape[*dim] != 1;
+    let last = (0..shape.len()).rfind(counts).unwrap_or(0);
+    let first = (0..last).rfind(|dim| !counts(dim) && shape[*dim] != 1).map_or(0, |dim| dim + 1);
+    if x.layout().is_contiguous() && !x.layout().is_empty() && (0..first).any(|dim| counts(&dim)) {
+        let mut kept = Dims::from_slice(shape);
+        kept[first..=last].fill(1);
+        let layout = contiguous(&kept);
+        let mut partial = vec![empty; layout.len()];
+        let inner: Dims = (first..=last).collect();
+        fold_blocks(&Blocks::new(x, &inner), &mut partial, empty, f);
+        return fold_in_order(View::of(&partial, &layout), dims, out, empty, f);
+    }
+    write(out, |out| fold_blocks(&Blocks::new(x, dims), out, empty, f));
 }
 
 /// The shape of the output is the input's with `dims` of size 1.

@@ -1,7 +1,6 @@
 //! Largest and smallest elements. NaN beats everything, and the first of equals wins.
 
 use super::blocks::{self, Blocks};
-use super::fold::fold_blocks;
 use crate::elementwise::write;
 use crate::functions::is_nan;
 use crate::{Element, View, ViewMut, with_dtype};
@@ -44,11 +43,11 @@ pub fn amin(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
     with_dtype!(x.dtype(), T => extreme::<T>(x, dims, out, |a, b| if a <= b || is_nan(a) { a } else { b }));
 }
 
-fn extreme<T: Element>(x: View<'_>, dims: &[usize], out: ViewMut<'_>, f: impl Fn(T, T) -> T + Copy) {
+fn extreme<T: Element>(x: View<'_>, dims: &[usize], out: ViewMut<'_>, f: impl Fn(T, T) -> T + Copy + Sync) {
     blocks::check(x.shape(), dims, out.shape());
-    let blocks = Blocks::<T>::new(x, dims);
-    assert!(out.layout().is_empty() || blocks.size > 0, "the extreme of no elements");
-    write(out, |out| fold_blocks(&blocks, out, T::default(), f));
+    let none = dims.iter().any(|&dim| x.shape()[dim] == 0);
+    assert!(out.layout().is_empty() || !none, "the extreme of no elements");
+    blocks::fold(x, dims, out, T::default(), f);
 }
 
 /// What is reduced to one row of the output each, if there is any output.

@@ -1,15 +1,27 @@
 //! Pairwise folds over slices and over rows.
+//!
+//! What is folded is cut into spans by shape alone, for several threads; their results are folded
+//! in order.
 
 use super::blocks::Blocks;
+use crate::elementwise::cost;
 use crate::wide::wide;
-use crate::{Element, Number};
+use crate::{Element, Number, threads};
 
 /// Running results side by side: enough to hide the latency of an addition.
 const LANES: usize = 32;
 /// Elements folded one after the other, lane by lane, before halves are paired.
 const RUN: usize = 1024;
-/// Rows added one after the other.
+/// Places from which runs of long slices are gathered.
+const PLACES: usize = 4;
+/// Elements from which on a slice is long.
+const FAR: usize = 1 << 14;
+/// Rows folded one after the other.
 const ROWS: usize = 32;
+/// Elements that one thread folds at once.
+const SPAN: usize = 1 << 16;
+/// Columns folded together: their results stay in the first cache.
+const STRIP: usize = 2048;
 
 /// The sum of all elements.
 pub(crate) fn sum_slice<T: Number>(x: &[T]) -> T {
@@ -21,30 +33,74 @@ pub(crate) fn fold<T: Copy>(x: &[T], empty: T, f: impl Fn(T, T) -> T + Copy) -> 
     if x.len() < LANES {
         return x.iter().copied().reduce(f).unwrap_or(empty);
     }
-    pairwise(x, f)
+    if x.len() < RUN + LANES { run(x, f) } else { pairwise(x, f) }
 }
 
 wide! {
-    /// As [`fold`], over at least one lane of elements.
+    /// As [`fold`], over elements that make one run.
+    fn run[T: Copy, F: Fn(T, T) -> T + Copy](x: &[T], f: F) -> T {
+        lanes(x, f)
+    }
+}
+
+wide! {
+    /// As [`fold`], over several runs.
     fn pairwise[T: Copy, F: Fn(T, T) -> T + Copy](x: &[T], f: F) -> T {
-        // A stack of partial results, each over twice as many runs as the one above it.
-        let mut partial = [x[0]; 64];
-        let mut depth = 0;
-        let (mut rest, mut runs) = (x, 0usize);
+        let mut pairs = Pairs { partial: [x[0]; 64], depth: 0, runs: 0 };
+        // Runs are gathered from places apart: the processor fetches ahead at each of them.
+        let place = if x.len() < FAR { 0 } else { (x.len() - LANES) / RUN * (RUN / PLACES) };
+        for at in (0..place).step_by(RUN / PLACES) {
+            pairs.push(gathered(std::array::from_fn(|i| &x[i * place + at..][..RUN / PLACES]), f), f);
+        }
+        let mut rest = &x[PLACES * place..];
         while rest.len() >= RUN + LANES {
             let (run, after) = rest.split_at(RUN);
             rest = after;
-            partial[depth] = lanes(run, f);
-            depth += 1;
-            runs += 1;
-            for _ in 0..runs.trailing_zeros() {
-                depth -= 1;
-                partial[depth - 1] = f(partial[depth - 1], partial[depth]);
+            pairs.push(lanes(run, f), f);
+        }
+        pairs.finish(lanes(rest, f), f)
+    }
+}
+
+/// A stack of partial results, each over twice as many runs as the one above it.
+struct Pairs<T> {
+    partial: [T; 64],
+    depth: usize,
+    runs: usize,
+}
+
+impl<T: Copy> Pairs<T> {
+    #[inline(always)]
+    fn push(&mut self, run: T, f: impl Fn(T, T) -> T) {
+        self.partial[self.depth] = run;
+        self.depth += 1;
+        self.runs += 1;
+        for _ in 0..self.runs.trailing_zeros() {
+            self.depth -= 1;
+            self.partial[self.depth - 1] = f(self.partial[self.depth - 1], self.partial[self.depth]);
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&self, last: T, f: impl Fn(T, T) -> T) -> T {
+        self.partial[..self.depth].iter().rev().fold(last, |sum, &part| f(part, sum))
+    }
+}
+
+/// Folds a run of which each place has a part, lane by lane.
+#[inline(always)]
+fn gathered<T: Copy>(parts: [&[T]; PLACES], f: impl Fn(T, T) -> T + Copy) -> T {
+    let parts = parts.map(|part| part.as_chunks::<{ LANES / PLACES }>().0);
+    let mut sums = [parts[0][0]; PLACES];
+    (0..PLACES).for_each(|place| sums[place] = parts[place][0]);
+    for at in 1..RUN / LANES {
+        for place in 0..PLACES {
+            for (sum, &x) in sums[place].iter_mut().zip(&parts[place][at]) {
+                *sum = f(*sum, x);
             }
         }
-        let last = lanes(rest, f);
-        partial[..depth].iter().rev().fold(last, |sum, &part| f(part, sum))
     }
+    lanes(sums.as_flattened(), f)
 }
 
 #[inline(always)]
@@ -71,18 +127,110 @@ pub(super) fn fold_blocks<T: Element>(
     blocks: &Blocks<'_, T>,
     out: &mut [T],
     empty: T,
-    f: impl Fn(T, T) -> T + Copy,
+    f: impl Fn(T, T) -> T + Copy + Sync,
 ) {
     if blocks.elements.is_empty() {
         return out.fill(empty);
     }
-    let groups = blocks.elements.chunks_exact(blocks.size * blocks.inner);
-    if blocks.inner == 1 {
-        return out.iter_mut().zip(groups).for_each(|(out, row)| *out = fold(row, empty, f));
+    let &Blocks { ref elements, size, inner } = blocks;
+    let rows = if inner == 1 { SPAN } else { (SPAN / inner).max(1).next_multiple_of(ROWS) };
+    let spans = size.div_ceil(rows);
+    if spans == 1 {
+        return fold_spans(elements, [size, size, inner], out, empty, f);
     }
-    for (out, rows) in out.chunks_exact_mut(blocks.inner).zip(groups) {
-        out.copy_from_slice(&rows[..blocks.inner]);
-        rows.chunks_exact(blocks.inner).skip(1).for_each(|row| merge(out, row, f));
+    let mut partial = vec![empty; out.len() * spans];
+    fold_spans(elements, [size, rows, inner], &mut partial, empty, f);
+    fold_spans(&partial, [spans, spans, inner], out, empty, f);
+}
+
+/// Folds groups of `size` rows, `rows` at a time, each to one row of `out`; rows are of `inner` elements.
+fn fold_spans<T: Element>(
+    x: &[T],
+    [size, rows, inner]: [usize; 3],
+    out: &mut [T],
+    empty: T,
+    f: impl Fn(T, T) -> T + Copy + Sync,
+) {
+    let (spans, cost) = (size.div_ceil(rows), cost(size_of_val(x)));
+    // Where a span starts, in rows, and how many there are.
+    let span = |number: usize| {
+        let first = number % spans * rows;
+        (number / spans * size + first, rows.min(size - first))
+    };
+    let together = (SPAN / (rows * inner)).max(1);
+    if inner == 1 {
+        threads::each_chunk(out, together, cost, |i, out| {
+            for (number, out) in (i * together..).zip(out) {
+                let (first, count) = span(number);
+                *out = fold(&x[first..][..count], empty, f);
+            }
+        });
+    } else if inner <= STRIP {
+        threads::each_chunk(out, together * inner, cost, |i, out| {
+            for (number, out) in (i * together..).zip(out.chunks_mut(inner)) {
+                let (first, count) = span(number);
+                fold_strip(&x[first * inner..], inner, count, out, f);
+            }
+        });
+    } else {
+        let strips = out.chunks_mut(inner).enumerate().flat_map(|(number, out)| {
+            out.chunks_mut(STRIP).enumerate().map(move |(strip, out)| (number, strip, out))
+        });
+        threads::each_of(strips.collect(), cost, |(number, strip, out)| {
+            let (first, count) = span(number);
+            fold_strip(&x[first * inner + strip * STRIP..], inner, count, out, f);
+        });
+    }
+}
+
+/// The sum of rows, each as long as `out`.
+pub(crate) fn sum_columns<T: Number>(rows: &[T], out: &mut [T]) {
+    let (inner, count) = (out.len(), rows.len() / out.len().max(1));
+    match count {
+        0 => out.fill(T::ZERO),
+        _ => fold_strip(rows, inner, count, out, T::plus),
+    }
+}
+
+/// Folds at least one row, `stride` elements apart.
+fn fold_strip<T: Copy>(x: &[T], stride: usize, count: usize, out: &mut [T], f: impl Fn(T, T) -> T + Copy) {
+    let levels = count.div_ceil(ROWS).next_power_of_two().ilog2() as usize;
+    let mut scratch = vec![x[0]; levels * out.len()];
+    fold_rows(x, stride, count, out, &mut scratch, f);
+}
+
+/// As [`fold_strip`], with room for the results of halves.
+fn fold_rows<T: Copy>(
+    x: &[T],
+    stride: usize,
+    count: usize,
+    out: &mut [T],
+    scratch: &mut [T],
+    f: impl Fn(T, T) -> T + Copy,
+) {
+    if count <= ROWS {
+        let width = out.len();
+        let row = |row: usize| &x[row * stride..][..width];
+        out.copy_from_slice(row(0));
+        let single = 1 + (count - 1) / 4 * 4;
+        (1..single).step_by(4).for_each(|at| merge_four(out, [0, 1, 2, 3].map(|i| row(at + i)), f));
+        return (single..count).for_each(|at| merge(out, row(at), f));
+    }
+    // Halves of whole blocks, so that there is room for each.
+    let half = count.div_ceil(ROWS).next_power_of_two() / 2 * ROWS;
+    let (other, scratch) = scratch.split_at_mut(out.len());
+    fold_rows(x, stride, half, out, scratch, f);
+    fold_rows(&x[half * stride..], stride, count - half, other, scratch, f);
+    merge(out, other, f);
+}
+
+wide! {
+    /// Four rows at once: the processor fetches ahead in each.
+    fn merge_four[T: Copy, F: Fn(T, T) -> T](out: &mut [T], rows: [&[T]; 4], f: F) {
+        let [a, b, c, d] = rows;
+        for ((((out, &a), &b), &c), &d) in out.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            *out = f(*out, f(f(a, b), f(c, d)));
+        }
     }
 }
 
@@ -92,50 +240,4 @@ wide! {
             *out = f(*out, x);
         }
     }
-}
-
-/// The sum of rows, each as long as `out`.
-pub(crate) fn sum_columns<T: Number>(rows: &[T], out: &mut [T]) {
-    if !out.is_empty() {
-        sum_rows(rows, out, &mut scratch(rows.len() / out.len(), out.len()));
-    }
-}
-
-/// Room for the partial sums of [`sum_rows`].
-pub(super) fn scratch<T: Number>(rows: usize, inner: usize) -> Vec<T> {
-    let levels = rows.div_ceil(ROWS).next_power_of_two().ilog2() as usize;
-    vec![T::ZERO; levels * inner]
-}
-
-/// The sum of rows, each as long as `out`.
-pub(super) fn sum_rows<T: Number>(rows: &[T], out: &mut [T], scratch: &mut [T]) {
-    let inner = out.len();
-    let count = rows.len() / inner;
-    if count <= ROWS {
-        return sum_few_rows(rows, out);
-    }
-    // Halves of whole blocks, so that the depth is what `scratch` counted.
-    let half = count.div_ceil(ROWS).next_power_of_two() / 2 * ROWS;
-    let (first, second) = rows.split_at(half * inner);
-    let (other, scratch) = scratch.split_at_mut(inner);
-    sum_rows(first, out, scratch);
-    sum_rows(second, other, scratch);
-    add(out, other);
-}
-
-wide! {
-    fn add[T: Number](out: &mut [T], other: &[T]) {
-        for (out, &other) in out.iter_mut().zip(other) {
-            *out = out.plus(other);
-        }
-    }
-}
-
-fn sum_few_rows<T: Number>(rows: &[T], out: &mut [T]) {
-    let mut rows = rows.chunks_exact(out.len());
-    match rows.next() {
-        Some(row) => out.copy_from_slice(row),
-        None => out.fill(T::ZERO),
-    }
-    rows.for_each(|row| add(out, row));
 }

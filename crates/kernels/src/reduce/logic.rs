@@ -15,7 +15,13 @@ pub fn all(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
     truth(x, dims, out, true, |a, b| a & b);
 }
 
-fn truth(x: View<'_>, dims: &[usize], out: ViewMut<'_>, empty: bool, f: impl Fn(bool, bool) -> bool + Copy) {
+fn truth(
+    x: View<'_>,
+    dims: &[usize],
+    out: ViewMut<'_>,
+    empty: bool,
+    f: impl Fn(bool, bool) -> bool + Copy + Sync,
+) {
     blocks::check(x.shape(), dims, out.shape());
     let (elements, layout) = (to_vec::<bool>(x), contiguous(x.shape()));
     let blocks = Blocks::new(View::of(&elements, &layout), dims);

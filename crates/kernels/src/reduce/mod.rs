@@ -19,9 +19,8 @@ pub use norm::norm;
 
 pub(crate) use fold::{sum_columns, sum_slice};
 
-use crate::elementwise::{Single, contiguous, floats, numbers, to_vec, write};
+use crate::elementwise::{Single, contiguous, floats, numbers, to_vec};
 use crate::{DType, Float, Number, View, ViewMut};
-use blocks::Blocks;
 
 /// The sum over `dims`, computed in the element type of `out`, to which `x` is converted.
 pub fn sum(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
@@ -54,17 +53,25 @@ pub fn prod(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
 }
 
 fn prod_as<T: Number>(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
-    let (elements, layout) = (to_vec::<T>(x), contiguous(x.shape()));
-    let blocks = Blocks::<T>::new(View::of(&elements, &layout), dims);
-    write(out, |out| fold::fold_blocks(&blocks, out, T::ONE, T::times));
+    fold_as::<T>(x, dims, out, T::ONE, T::times);
 }
 
 fn sum_as<T: Number>(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
+    fold_as::<T>(x, dims, out, T::ZERO, T::plus);
+}
+
+fn fold_as<T: Number>(
+    x: View<'_>,
+    dims: &[usize],
+    out: ViewMut<'_>,
+    empty: T,
+    f: impl Fn(T, T) -> T + Copy + Sync,
+) {
     if x.dtype() == T::DTYPE {
-        return write(out, |out| sum_blocks(&Blocks::<T>::new(x, dims), out));
+        return blocks::fold::<T>(x, dims, out, empty, f);
     }
     let (elements, layout) = (to_vec::<T>(x), contiguous(x.shape()));
-    sum_as::<T>(View::of(&elements, &layout), dims, out);
+    blocks::fold::<T>(View::of(&elements, &layout), dims, out, empty, f);
 }
 
 fn mean_as<T: Float>(x: View<'_>, dims: &[usize], mut out: ViewMut<'_>) {
@@ -72,21 +79,4 @@ fn mean_as<T: Float>(x: View<'_>, dims: &[usize], mut out: ViewMut<'_>) {
     let count = T::narrow(count as f64);
     sum_as::<T>(x, dims, out.reborrow());
     out.array::<T>().map_inplace(|sum| *sum = *sum / count);
-}
-
-fn sum_blocks<T: Number>(blocks: &Blocks<'_, T>, out: &mut [T]) {
-    if blocks.elements.is_empty() {
-        return out.fill(T::ZERO);
-    }
-    let groups = blocks.elements.chunks_exact(blocks.size * blocks.inner);
-    if blocks.inner == 1 {
-        for (out, row) in out.iter_mut().zip(groups) {
-            *out = sum_slice(row);
-        }
-        return;
-    }
-    let mut scratch = fold::scratch(blocks.size, blocks.inner);
-    for (out, rows) in out.chunks_exact_mut(blocks.inner).zip(groups) {
-        fold::sum_rows(rows, out, &mut scratch);
-    }
 }

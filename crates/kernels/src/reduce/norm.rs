@@ -2,9 +2,12 @@
 
 use super::blocks::{self, Blocks};
 use super::fold::fold_blocks;
-use crate::elementwise::{Single, contiguous, floats, to_vec, write};
+use crate::computing::load;
+use crate::elementwise::{Single, contiguous, cost, floats, to_vec, write};
 use crate::functions::is_nan;
-use crate::{DType, Float, View, ViewMut};
+use crate::lanes::sums;
+use crate::wide::wide;
+use crate::{DType, Float, View, ViewMut, threads};
 
 /// The norm of `order` over `dims`: `(sum |x|^order)^(1 / order)`, the largest or smallest
 /// magnitude for an infinite order, the count of elements other than zero for order 0.
@@ -21,6 +24,13 @@ pub fn norm(order: f64, x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
 }
 
 fn norm_as<T: Float>(order: f64, x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
+    if let (2.0, Some(elements)) = (order, x.layout().is_contiguous().then(|| load::<T>(x))) {
+        let layout = contiguous(x.shape());
+        let blocks = Blocks::<T>::new(View::of(&elements, &layout), dims);
+        if blocks.inner == 1 && !elements.is_empty() {
+            return write(out, |out| lengths(&blocks, out));
+        }
+    }
     let mut elements = to_vec::<T>(x);
     elements.iter_mut().for_each(|x| *x = term(*x, order));
     let layout = contiguous(x.shape());
@@ -35,6 +45,31 @@ fn norm_as<T: Float>(order: f64, x: View<'_>, dims: &[usize], out: ViewMut<'_>) 
         fold_blocks(&blocks, out, T::ZERO, T::plus);
         out.iter_mut().for_each(|sum| *sum = root(*sum, order));
     });
+}
+
+/// Elements whose squares one thread adds up at once.
+const SPAN: usize = 1 << 16;
+
+/// The root of the sum of squares of each row.
+fn lengths<T: Float>(rows: &Blocks<'_, T>, out: &mut [T]) {
+    let (x, spans) = (&*rows.elements, rows.size.div_ceil(SPAN));
+    let mut partial = vec![0.0; out.len() * spans];
+    let together = (SPAN / rows.size).max(1);
+    threads::each_chunk(&mut partial, together, cost(size_of_val(x)), |i, partial| {
+        for (number, sum) in (i * together..).zip(partial) {
+            let (row, first) = (number / spans, number % spans * SPAN);
+            *sum = squares(&x[row * rows.size..][first..rows.size.min(first + SPAN)]);
+        }
+    });
+    for (out, partial) in out.iter_mut().zip(partial.chunks(spans)) {
+        *out = T::narrow(partial.iter().sum::<f64>().sqrt());
+    }
+}
+
+wide! {
+    fn squares[T: Float](x: &[T]) -> f64 {
+        sums(x, x, |a, b| [a * b])[0]
+    }
 }
 
 /// What is summed, or chosen from, for one element.

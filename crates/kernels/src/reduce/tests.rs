@@ -143,3 +143,35 @@ fn nothing_has_no_extreme() {
 fn outputs_keep_the_reduced_dimensions() {
     sum(Array::<f32>::zeros(&[2, 3]).view(), &[1], Array::<f32>::zeros(&[2]).view_mut());
 }
+
+#[test]
+fn large_sums_are_the_same_bits_for_every_number_of_threads() {
+    let shapes: [&[usize]; 5] = [&[300_001], &[3, 70_000], &[70_000, 3], &[700, 130], &[40, 5000]];
+    for shape in shapes {
+        let x = Array::<f32>::random(shape, 5);
+        for dims in subsets(shape.len()) {
+            let [one, two] = [1, 2].map(|count| {
+                let mut out = Array::<f32>::zeros(&reduced(shape, &dims));
+                crate::with_threads(count, || sum(x.view(), &dims, out.view_mut()));
+                out.wide()
+            });
+            assert_eq!(one, two);
+            assert_close(&one, &reference(&x, &dims, 0.0, |a, b| a + b), 1e-6);
+        }
+    }
+}
+
+#[test]
+fn dimensions_in_another_order_and_apart_are_reduced_in_place() {
+    let x = Array::<f32>::random(&[5, 3, 40, 7], 5);
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
+        let x = x.clone().with(|layout| layout.permute(&order));
+        for dims in subsets(4) {
+            let mut out = Array::<f32>::zeros(&reduced(x.layout.shape(), &dims));
+            sum(x.view(), &dims, out.view_mut());
+            assert_close(&out.wide(), &reference(&x, &dims, 0.0, |a, b| a + b), 1e-6);
+            amax(x.view(), &dims, out.view_mut());
+            assert_eq!(out.wide(), reference(&x, &dims, f64::NEG_INFINITY, f64::max));
+        }
+    }
+}
