@@ -2,7 +2,7 @@
 
 mod layer;
 
-pub use layer::{Normalized, layer_norm, layer_norm_backward};
+pub use layer::{Normalized, layer_norm, norm_backward, rms_norm};
 
 use crate::computing::{load, store};
 use crate::elementwise::cost;

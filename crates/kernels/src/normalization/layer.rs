@@ -24,21 +24,40 @@ pub fn layer_norm(
     [mean, scale]: [ViewMut<'_>; 2],
 ) {
     if out.dtype() == DType::F64 {
-        forward::<f64>(x, size, affine, epsilon, out, [mean, scale]);
+        forward::<f64>(x, size, affine, epsilon, out, (Some(mean), scale));
     } else {
-        forward::<f32>(x, size, affine, epsilon, out, [mean, scale]);
+        forward::<f32>(x, size, affine, epsilon, out, (Some(mean), scale));
     }
 }
 
+/// Rows of `size` elements divided by the root of the mean of their squares, times a weight. `scale`,
+/// what rows were multiplied by, gets one element per row.
+pub fn rms_norm(
+    x: View<'_>,
+    size: usize,
+    weight: Option<View<'_>>,
+    epsilon: f64,
+    out: ViewMut<'_>,
+    scale: ViewMut<'_>,
+) {
+    if out.dtype() == DType::F64 {
+        forward::<f64>(x, size, [weight, None], epsilon, out, (None, scale));
+    } else {
+        forward::<f32>(x, size, [weight, None], epsilon, out, (None, scale));
+    }
+}
+
+/// Takes the mean away only if there is room for it.
 fn forward<T: Float>(
     x: View<'_>,
     size: usize,
     [weight, bias]: [Option<View<'_>>; 2],
     epsilon: f64,
     out: ViewMut<'_>,
-    [mean, scale]: [ViewMut<'_>; 2],
+    (mean, scale): (Option<ViewMut<'_>>, ViewMut<'_>),
 ) {
     let (x, weight, bias) = (load::<T>(x), parameter(weight, size, T::ONE), parameter(bias, size, T::ZERO));
+    let centred = mean.is_some();
     let kernel = |out: &mut [T], means: &mut [T], scales: &mut [T]| {
         if out.is_empty() {
             means.fill(T::nan());
@@ -51,11 +70,16 @@ fn forward<T: Float>(
         threads::each_of(pieces, cost, |((out, x), (means, scales))| {
             let statistics = means.iter_mut().zip(scales);
             for ((out, x), (mean, scale)) in out.chunks_mut(size).zip(x.chunks(size)).zip(statistics) {
-                (*mean, *scale) = normalize_row(x, &weight, &bias, epsilon, out);
+                (*mean, *scale) = normalize_row(x, &weight, &bias, centred, epsilon, out);
             }
         });
     };
-    store(out, |out| store(mean, |means| store(scale, |scales| kernel(out, means, scales))));
+    store(out, |out| {
+        store(scale, |scales| match mean {
+            Some(mean) => store(mean, |means| kernel(out, means, scales)),
+            None => kernel(out, &mut vec![T::ZERO; scales.len()], scales),
+        });
+    });
 }
 
 /// The elements of a weight or bias, or what counts for nothing in its place.
@@ -64,13 +88,15 @@ fn parameter<T: Float>(x: Option<View<'_>>, size: usize, default: T) -> Cow<'_, 
 }
 
 wide! {
-    /// Gives the mean, and what elements without it were multiplied by.
-    fn normalize_row[T: Float](x: &[T], weight: &[T], bias: &[T], epsilon: f64, out: &mut [T]) -> (T, T) {
+    /// Gives the mean, 0 if it is not taken away, and what elements were multiplied by.
+    fn normalize_row[T: Float](
+        x: &[T], weight: &[T], bias: &[T], centred: bool, epsilon: f64, out: &mut [T],
+    ) -> (T, T) {
         let count = x.len() as f64;
-        let [sum] = sums(x, x, |x, _| [x]);
-        let near = T::narrow(sum / count);
-        // The sum of differences takes out of the squares what rounding of the mean put in.
+        let near = if centred { T::narrow(sums(x, x, |x, _| [x])[0] / count) } else { T::ZERO };
         let [off, squares] = sums(x, x, |x, _| [x - near, (x - near) * (x - near)]);
+        // The sum of differences takes out of the squares what rounding of the mean put in.
+        let off = if centred { off } else { 0.0 };
         let variance = ((squares - off * off / count) / count).max(0.0);
         let (mean, scale) = (near + T::narrow(off / count), T::narrow(1.0 / (variance + epsilon).sqrt()));
         for (((out, &x), &weight), &bias) in out.iter_mut().zip(x).zip(weight).zip(bias) {
@@ -80,7 +106,7 @@ wide! {
     }
 }
 
-/// What [`layer_norm`] saw, and the mean and scale that it found.
+/// What [`layer_norm`] or [`rms_norm`] saw, and the mean and scale that it found.
 #[derive(Clone, Copy)]
 pub struct Normalized<'a> {
     /// The elements.
@@ -89,14 +115,14 @@ pub struct Normalized<'a> {
     pub size: usize,
     /// What rows were multiplied by at last.
     pub weight: Option<View<'a>>,
-    /// One per row.
-    pub mean: View<'a>,
+    /// One per row, if it was taken away.
+    pub mean: Option<View<'a>>,
     /// One per row.
     pub scale: View<'a>,
 }
 
-/// The gradients of [`layer_norm`] for input, weight and bias, those that are asked for.
-pub fn layer_norm_backward(grad: View<'_>, of: Normalized<'_>, gradients: [Option<ViewMut<'_>>; 3]) {
+/// The gradients of [`layer_norm`] or [`rms_norm`] for input, weight and bias, those that are asked for.
+pub fn norm_backward(grad: View<'_>, of: Normalized<'_>, gradients: [Option<ViewMut<'_>>; 3]) {
     if of.x.dtype() == DType::F64 {
         backward::<f64>(grad, of, gradients);
     } else {
@@ -111,11 +137,11 @@ fn backward<T: Float>(
 ) {
     let size = of.size;
     let (grad, x, weight) = (load::<T>(grad), load::<T>(of.x), parameter(of.weight, size, T::ONE));
-    let (means, scales) = (load::<T>(of.mean), load::<T>(of.scale));
+    let (means, scales) = (of.mean.map(|mean| load::<T>(mean)), load::<T>(of.scale));
     let row = |row: usize| Row {
         grad: &grad[row * size..][..size],
         x: &x[row * size..][..size],
-        mean: means[row],
+        mean: means.as_ref().map(|means| means[row]),
         scale: scales[row],
     };
     if let Some(input) = input {
@@ -133,7 +159,7 @@ fn backward<T: Float>(
         return;
     }
     // A row of sums for the weight and one for the bias, per piece.
-    let count = means.len();
+    let count = scales.len();
     let mut partial = vec![T::ZERO; count.div_ceil(ROWS) * 2 * size];
     threads::each_chunk(&mut partial, 2 * size, cost(3 * size_of_val(&*x)), |i, sums| {
         let (weight, bias) = sums.split_at_mut(size);
@@ -153,21 +179,23 @@ fn backward<T: Float>(
 struct Row<'a, T> {
     grad: &'a [T],
     x: &'a [T],
-    mean: T,
+    mean: Option<T>,
     scale: T,
 }
 
 wide! {
     /// The gradient of a row: without its mean, and without what would change the spread.
     fn input_row[T: Float](row: Row<'_, T>, weight: &[T], out: &mut [T]) {
-        let Row { grad, x, mean, scale } = row;
+        let Row { grad, x, mean: given, scale } = row;
+        let mean = given.unwrap_or(T::ZERO);
         // The weighted gradient is kept where its own gradient goes.
         for ((out, &grad), &weight) in out.iter_mut().zip(grad).zip(weight) {
             *out = grad * weight;
         }
         let [sum, aligned] = sums(out, x, |grad, x| [grad, grad * ((x - mean) * scale)]);
         let count = x.len() as f64;
-        let (average, aligned) = (T::narrow(sum / count), T::narrow(aligned / count));
+        let average = if given.is_some() { T::narrow(sum / count) } else { T::ZERO };
+        let aligned = T::narrow(aligned / count);
         for (out, &x) in out.iter_mut().zip(x) {
             *out = scale * ((*out - average) - (x - mean) * scale * aligned);
         }
@@ -178,6 +206,7 @@ wide! {
     /// Adds what a row gives to the gradients of weight and bias.
     fn add_row[T: Float](row: Row<'_, T>, weight: &mut [T], bias: &mut [T]) {
         let Row { grad, x, mean, scale } = row;
+        let mean = mean.unwrap_or(T::ZERO);
         for (((weight, bias), &grad), &x) in weight.iter_mut().zip(bias).zip(grad).zip(x) {
             *weight = *weight + grad * ((x - mean) * scale);
             *bias = *bias + grad;
@@ -248,10 +277,10 @@ mod tests {
             x: x.view(),
             size,
             weight: Some(weight.view()),
-            mean: mean.view(),
+            mean: Some(mean.view()),
             scale: scale.view(),
         };
-        layer_norm_backward(grad.view(), of, gradients.each_mut().map(|array| Some(array.view_mut())));
+        norm_backward(grad.view(), of, gradients.each_mut().map(|array| Some(array.view_mut())));
         let bias = vec![0.0; size];
         let slope = |which: usize, at: usize| {
             let [up, down] = [1e-5, -1e-5].map(|step| {
@@ -265,6 +294,39 @@ mod tests {
             for at in (0..gradient.elements.len()).step_by(gradient.elements.len() / 11) {
                 assert_close(&[gradient.elements[at]], &[slope(which, at)], 1e-5);
             }
+        }
+    }
+
+    #[test]
+    fn roots_of_mean_squares_divide_rows_and_have_slopes() {
+        let (rows, size) = (66, 45);
+        let (x, grad) = (Array::<f64>::random(&[rows, size], 1), Array::<f64>::random(&[rows, size], 2));
+        let weight = Array::<f64>::random(&[size], 3);
+        let reference = |x: &[f64], weight: &[f64]| -> Vec<f64> {
+            let row = |row: &[f64]| {
+                let scale = 1.0 / (row.iter().map(|x| x * x).sum::<f64>() / size as f64 + 1e-5).sqrt();
+                row.iter().zip(weight).map(|(x, weight)| x * scale * weight).collect::<Vec<_>>()
+            };
+            x.chunks(size).flat_map(row).collect()
+        };
+        let (mut out, mut scale) = (Array::<f64>::zeros(&[rows, size]), Array::<f64>::zeros(&[rows]));
+        rms_norm(x.view(), size, Some(weight.view()), 1e-5, out.view_mut(), scale.view_mut());
+        assert_close(&out.elements, &reference(&x.elements, &weight.elements), 1e-12);
+        let mut gradients = [&[rows, size][..], &[size]].map(Array::<f64>::zeros);
+        let of =
+            Normalized { x: x.view(), size, weight: Some(weight.view()), mean: None, scale: scale.view() };
+        let [input, weights] = gradients.each_mut().map(|array| Some(array.view_mut()));
+        norm_backward(grad.view(), of, [input, weights, None]);
+        let loss = |inputs: &[Vec<f64>; 2]| -> f64 {
+            reference(&inputs[0], &inputs[1]).iter().zip(&grad.elements).map(|(y, grad)| y * grad).sum()
+        };
+        for (which, at) in [(0, 0), (0, 1000), (1, 0), (1, 44)] {
+            let [up, down] = [1e-5, -1e-5].map(|step| {
+                let mut inputs = [x.elements.clone(), weight.elements.clone()];
+                inputs[which][at] += step;
+                loss(&inputs)
+            });
+            assert_close(&[gradients[which].elements[at]], &[(up - down) / 2e-5], 1e-5);
         }
     }
 }

@@ -8,11 +8,12 @@ mod frame;
 mod group;
 mod layer;
 mod local;
-mod scale;
+mod rms;
 
 pub use batch::*;
 pub use group::*;
 pub use layer::*;
 pub use local::*;
+pub use rms::*;
 
 use frame::{Affine, Frame};

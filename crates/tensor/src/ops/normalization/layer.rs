@@ -1,6 +1,6 @@
 //! Layer normalization: a group is what the last dimensions hold.
 
-use super::frame::{self, Statistics, given, wide};
+use super::frame::{self, Statistics, given};
 use super::{Affine, Frame};
 use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::kernel_table;
@@ -41,7 +41,7 @@ impl Op for NativeLayerNorm {
         if !is_grad_enabled() && ctx.grad().device().is_cpu() {
             let [x, weight, mean, scale] = saved;
             let _span = composite(NAME, [Some(ctx.grad()), x, mean, scale, weight], |_| {});
-            return gradients(frame.count(), ctx, saved);
+            return host_gradients(frame.count(), ctx, 3, saved);
         }
         let statistics = Statistics::Own { epsilon: self.epsilon };
         frame::gradients(NAME, &frame, statistics, ctx, saved)
@@ -85,30 +85,32 @@ impl Kernel for NativeLayerNorm {
     }
 }
 
-/// The gradients of host tensors, of rows of `size` elements, none of which is tracked.
-fn gradients(size: usize, ctx: &Backward<'_>, saved: [Option<&Tensor>; 4]) -> Result<Grads> {
-    let [x, weight, mean, scale] = saved;
-    let (x, mean, scale) = (given(x), given(mean), given(scale));
+/// The gradients for the first `inputs` of input, weight and bias, as host tensors without derivatives.
+/// Rows have `size` elements; `saved` is input, weight, and the mean and scale of rows.
+pub(super) fn host_gradients(
+    size: usize,
+    ctx: &Backward<'_>,
+    inputs: usize,
+    saved: [Option<&Tensor>; 4],
+) -> Result<Grads> {
+    let (x, grad) = (given(saved[0]), ctx.grad());
     let mut gradients = Grads::new();
-    for (at, dtype) in [(0, x.dtype()), (1, wide(x.dtype())), (2, wide(x.dtype()))] {
-        let gradient = ctx.needs(at).then(|| Tensor::uninit(ctx.shape(at), dtype, x.device()));
-        gradients.push(gradient.transpose()?);
+    for at in 0..inputs {
+        let wanted = ctx.needs(at).then(|| Tensor::uninit(ctx.shape(at), ctx.dtype(at), x.device()));
+        gradients.push(wanted.transpose()?);
     }
-    let readings = [x, mean, scale, ctx.grad()].map(Tensor::read);
-    let weights = weight.map(Tensor::read);
+    let (reading, readings) = (grad.read(), saved.map(|tensor| tensor.map(Tensor::read)));
+    let [elements, weight, mean, scale] = std::array::from_fn(|i| {
+        saved[i].zip(readings[i].as_ref()).map(|(tensor, reading)| tensor.elements(reading))
+    });
+    let given = "a node keeps its input and the scale";
+    let of = Normalized { x: elements.expect(given), size, weight, mean, scale: scale.expect(given) };
     let mut writings: Vec<_> = gradients.iter().map(|tensor| tensor.as_ref().map(Tensor::write)).collect();
     let mut outputs = gradients.iter().zip(&mut writings).map(|(tensor, writing)| {
         tensor.as_ref().zip(writing.as_mut()).map(|(tensor, writing)| tensor.elements_mut(writing))
     });
     let outputs = std::array::from_fn(|_| outputs.next().flatten());
-    let of = Normalized {
-        x: x.elements(&readings[0]),
-        size,
-        weight: weight.zip(weights.as_ref()).map(|(weight, reading)| weight.elements(reading)),
-        mean: mean.elements(&readings[1]),
-        scale: scale.elements(&readings[2]),
-    };
-    normalization::layer_norm_backward(ctx.grad().elements(&readings[3]), of, outputs);
+    normalization::norm_backward(grad.elements(&reading), of, outputs);
     drop(writings);
     Ok(gradients)
 }
