@@ -1,16 +1,15 @@
-//! Kernels against copying memory, in one run: ratios mean more than times.
+//! Steps of optimizers against copying memory, small operands, and products of matrices.
 
-use cresset_kernels::elementwise::{binary, copy, unary};
-use cresset_kernels::functions::{Add, Binary, Exp, Sigmoid, Tanh, Unary};
-use cresset_kernels::{Layout, Scalar, View, ViewMut, matrix, optimizer, random::Philox, reduce, softmax};
+use cresset_kernels::elementwise::{binary, copy};
+use cresset_kernels::functions::{Add, Binary};
+use cresset_kernels::{Layout, Scalar, View, ViewMut, matrix, optimizer, random::Philox};
 use std::hint::black_box;
 use std::time::Instant;
 
 const ADD: Add = Add { alpha: Scalar::Int(1) };
 
 fn main() {
-    large();
-    broadcast();
+    adam();
     small();
     for n in [8, 64, 256, 1024] {
         product(n);
@@ -44,29 +43,15 @@ fn shape(shape: &[usize]) -> Layout {
     Layout::contiguous(shape).expect("small enough to count")
 }
 
-fn large() {
+fn adam() {
     let n = 256 * 1024;
     let layout = shape(&[n]);
-    let (a, b, mut out) = (numbers(n), numbers(n), vec![0.0f32; n]);
-    let (a, b) = (View::of(&a, &layout), View::of(&b, &layout));
+    let (a, mut out) = (numbers(n), vec![0.0f32; n]);
+    let a = View::of(&a, &layout);
     let base = time(|| copy(black_box(a), ViewMut::of(&mut out, &layout)));
     println!("256K f32, copy                {:8.1} us  {:5.1} GB/s", base / 1e3, 8.0 * n as f64 / base);
     let report =
         |name: &str, ns: f64| println!("256K f32, {name:<19} {:8.1} us  {:5.2} copies", ns / 1e3, ns / base);
-    report("add", time(|| binary(ADD, black_box(a), b, ViewMut::of(&mut out, &layout))));
-    report("exp", time(|| with(Exp, black_box(a), ViewMut::of(&mut out, &layout))));
-    report("sigmoid", time(|| with(Sigmoid, black_box(a), ViewMut::of(&mut out, &layout))));
-    report("tanh", time(|| with(Tanh, black_box(a), ViewMut::of(&mut out, &layout))));
-    let one = shape(&[1]);
-    report("sum", time(|| reduce::sum(black_box(a), &[0], ViewMut::of(&mut out, &one))));
-    let (grid, row, column) = (shape(&[512, 512]), shape(&[1, 512]), shape(&[512, 1]));
-    let square = a.with_layout(&grid);
-    report("sum of rows", time(|| reduce::sum(black_box(square), &[1], ViewMut::of(&mut out, &column))));
-    report("sum of columns", time(|| reduce::sum(black_box(square), &[0], ViewMut::of(&mut out, &row))));
-    report("log_softmax", time(|| softmax::log_softmax(black_box(square), 1, ViewMut::of(&mut out, &grid))));
-    let turned = grid.transpose(0, 1);
-    let square = a.with_layout(&turned);
-    report("transposed copy", time(|| copy(black_box(square), ViewMut::of(&mut out, &grid))));
     let (mut mean, mut squares) = (vec![0.0f32; n], vec![0.0f32; n]);
     let step = optimizer::AdamStep {
         lr: 1e-3,
@@ -86,27 +71,6 @@ fn large() {
             optimizer::adam(step, ViewMut::of(&mut out, &layout), black_box(a), mean, squares, None);
         }),
     );
-}
-
-#[inline(never)]
-fn with(f: impl Unary, x: View<'_>, out: ViewMut<'_>) {
-    unary(f, x, out);
-}
-
-fn broadcast() {
-    let (grid, row) = (shape(&[512, 512]), shape(&[512]));
-    let (a, b, mut out) = (numbers(512 * 512), numbers(512), vec![0.0f32; 512 * 512]);
-    let rows = row.broadcast_to(&[512, 512]).expect("a row fits");
-    let columns = shape(&[512, 1]).broadcast_to(&[512, 512]).expect("a column fits");
-    let turned = grid.transpose(0, 1);
-    for (name, layout) in [("a row", &rows), ("a column", &columns)] {
-        let ns =
-            time(|| add(View::of(black_box(&a), &grid), View::of(&b, layout), ViewMut::of(&mut out, &grid)));
-        println!("512x512 f32, add {name:<12} {:8.1} us", ns / 1e3);
-    }
-    let ns =
-        time(|| add(View::of(black_box(&a), &grid), View::of(&a, &turned), ViewMut::of(&mut out, &grid)));
-    println!("512x512 f32, add transposed   {:8.1} us", ns / 1e3);
 }
 
 #[inline(never)]
