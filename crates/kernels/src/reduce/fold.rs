@@ -93,6 +93,7 @@ fn gathered<T: Copy>(parts: [&[T]; PLACES], f: impl Fn(T, T) -> T + Copy) -> T {
     let parts = parts.map(|part| part.as_chunks::<{ LANES / PLACES }>().0);
     let mut sums = [parts[0][0]; PLACES];
     (0..PLACES).for_each(|place| sums[place] = parts[place][0]);
+    #[expect(clippy::needless_range_loop, reason = "all places move on together")]
     for at in 1..RUN / LANES {
         for place in 0..PLACES {
             for (sum, &x) in sums[place].iter_mut().zip(&parts[place][at]) {
