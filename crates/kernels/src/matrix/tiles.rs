@@ -9,12 +9,14 @@ const ENOUGH: usize = 2 << 20;
 const HANDFUL: usize = 1 << 16;
 /// Tiles that keep as many threads busy as most machines have; more would pack operands too often.
 const MANY: usize = 16;
+/// Tiles that are worth packing a left operand of columns for again, which is slow.
+const FEW: usize = 4;
 /// Columns and rows below which packing the other operand again for each tile shows.
 const WIDE: usize = 192;
-/// Columns where the left operand is not packed at all.
+/// The same where the other operand is not packed, or fast.
 const NARROW: usize = 96;
-/// Tiles are of whole vectors.
-const VECTOR: usize = 8;
+/// Tiles are of whole blocks of the kernels for vectors.
+const VECTOR: usize = 16;
 
 /// Whether a product is over before a function for larger ones has begun.
 pub(super) fn is_tiny([m, k, n]: [usize; 3]) -> bool {
@@ -41,18 +43,18 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// Cuts `[m, k] @ [k, n]`. A left operand whose rows lie side by side is not packed.
+    /// Cuts `[m, k] @ [k, n]`. A left operand in rows is not packed, so columns are cut first; one in
+    /// columns is packed for each tile anew, so rows are.
     pub(super) fn of(shape: [usize; 3], in_rows: bool) -> Tiles {
         let [m, k, n] = shape;
         let (mut down, mut across) = (1, 1);
         while down * across < MANY && work([m / down, k, n / across]) > ENOUGH {
             let (rows, columns) = (m / (2 * down), n / (2 * across));
-            // What is cut should be what each tile packs anew.
-            if (if in_rows { columns } else { rows }) >= WIDE {
-                if in_rows { across *= 2 } else { down *= 2 }
-            } else if (if in_rows { rows } else { columns }) >= WIDE {
-                if in_rows { down *= 2 } else { across *= 2 }
-            } else if in_rows && columns >= NARROW {
+            if in_rows && (columns >= WIDE || rows < WIDE && columns >= NARROW) {
+                across *= 2;
+            } else if in_rows && rows >= WIDE || !in_rows && rows >= NARROW {
+                down *= 2;
+            } else if !in_rows && columns >= WIDE && down * across < FEW {
                 across *= 2;
             } else {
                 break;
