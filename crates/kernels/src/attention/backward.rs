@@ -1,6 +1,6 @@
 //! Gradients of queries, keys and values; weights are made again from the logarithms of their sums.
 
-use super::parts::{Heads, KEYS, LANES, Mask, Rows, Scores, Shape};
+use super::parts::{Heads, KEYS, LANES, Mask, QUERIES, Rows, Scores, Shape};
 use crate::Float;
 use crate::matrix::{Part, PartMut, multiply};
 use crate::scratch::Scratch;
@@ -64,11 +64,11 @@ struct Work<T> {
 
 impl<T: Float> Work<T> {
     fn new(shape: &Shape) -> Work<T> {
-        let scores = shape.block() * KEYS.min(shape.keys);
+        let scores = QUERIES * KEYS.min(shape.keys);
         Work {
             weights: Scratch::new(scores),
             slopes: Scratch::new(scores),
-            queries: Scratch::new(shape.block() * shape.width),
+            queries: Scratch::new(QUERIES * shape.width),
         }
     }
 

@@ -23,6 +23,8 @@ pub(super) struct Shape {
 /// Sums side by side, in two vector registers.
 pub(super) const LANES: usize = 16;
 
+/// Queries of one block: whole blocks of the kernels for vectors, and few, so that causal ones skip more.
+pub(super) const QUERIES: usize = 48;
 /// Keys of one block: scores of a block of queries stay in the second-level cache.
 pub(super) const KEYS: usize = 512;
 
@@ -34,19 +36,14 @@ impl Shape {
         Shape { batch, heads, shared, queries, keys, width, scale: how.scale, causal: how.causal }
     }
 
-    /// Queries of one block: few where there are few, so that causal ones skip more.
-    pub(super) fn block(&self) -> usize {
-        if self.queries < 192 { 32 } else { 64 }
-    }
-
     pub(super) fn blocks(&self) -> usize {
-        self.queries.div_ceil(self.block())
+        self.queries.div_ceil(QUERIES)
     }
 
     /// The queries of a block.
     pub(super) fn range(&self, block: usize) -> (usize, usize) {
-        let first = block * self.block();
-        (first, self.block().min(self.queries - first))
+        let first = block * QUERIES;
+        (first, QUERIES.min(self.queries - first))
     }
 
     /// How many keys some query before `end` sees.
