@@ -85,6 +85,10 @@ fn bad_input_is_an_error_that_says_what_to_do() {
     assert!(text.contains("at least one epoch and one sample per step"), "{text}");
     let text = complaint(&["bench", "w99"]);
     assert!(text.contains(r#"no workload has "w99" in its name; there are w1/gemm/64"#), "{text}");
+    let text = complaint(&["bench", "--compare", "nowhere.jsonl"]);
+    assert!(text.contains("bench: cannot read nowhere.jsonl"), "{text}");
+    let text = complaint(&["bench", "--threads", "0"]);
+    assert!(text.contains("bench: expects at least one thread"), "{text}");
     let text = complaint(&["train", "mlp", "--lr", "-1"]);
     assert!(text.contains("Adam: lr is -1, expected"), "{text}");
     let text = complaint(&["train", "mlp", "--device", "meta"]);
