@@ -389,7 +389,7 @@ fn a_seed_gives_the_same_numbers_again() {
 #[test]
 fn attention_on_the_host_lies_as_its_queries_do_and_is_one_node() {
     let numbers: Vec<f32> = (0..2 * 3 * 24).map(|i| i as f32 / 100.0).collect();
-    let x = Tensor::from_slice(&numbers, &[2, 3, 24]).unwrap().with_grad().unwrap();
+    let x = Tensor::from_slice(&numbers, [2, 3, 24]).unwrap().with_grad().unwrap();
     let parts = x.split(8, -1).unwrap();
     let heads = |x: &Tensor| x.reshape([2, 3, 2, 4]).unwrap().transpose(1, 2).unwrap();
     let (query, key, value) = (heads(&parts[0]), heads(&parts[1]), heads(&parts[2]));
