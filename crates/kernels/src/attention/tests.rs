@@ -1,3 +1,5 @@
+//! Attention in blocks against attention written out.
+
 use super::*;
 use crate::Float;
 use crate::testing::{Array, assert_close};
