@@ -111,7 +111,7 @@ pub use unary::*;
 pub use view::*;
 pub use windows::*;
 
-use crate::{Cause, Error, Result, Scalar, Tensor};
+use crate::{Cause, Error, Result, Scalar, Spec, Tensor};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -172,6 +172,21 @@ pub(crate) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Di
         }
     }
     Ok(shape)
+}
+
+/// Refuses a gradient of another shape or type than what it is the gradient of.
+pub(crate) fn check_gradient(op: &'static str, grad: &Tensor, expected: &Spec) -> Result<()> {
+    if Spec::like(grad) == *expected {
+        return Ok(());
+    }
+    let text = format_args!(
+        "expects a gradient of {} and shape {:?}, not {} and {:?}",
+        expected.dtype,
+        &expected.shape[..],
+        grad.dtype(),
+        grad.shape()
+    );
+    Err(Error::new(Cause::Shape, op, text))
 }
 
 /// `x * factor`, without a call where the factor is 1.

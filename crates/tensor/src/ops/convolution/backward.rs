@@ -2,8 +2,8 @@
 
 use super::{Convolution, spread};
 use crate::autograd::Saves;
-use crate::ops::sizes;
-use crate::{Backward, Cause, Error, Forward, Grads, Key, Op, Output as _, Result, Spec, Tensor};
+use crate::ops::{check_gradient, sizes};
+use crate::{Backward, Forward, Grads, Key, Op, Output as _, Result, Spec, Tensor};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::convolution::{self, Channels};
 use cresset_kernels::{Dims, View, ViewMut};
@@ -95,17 +95,7 @@ impl ConvolutionBackward {
 
     fn check(&self, [grad, x, weight]: [&Tensor; 3]) -> Result<()> {
         let expected = self.convolution.infer(Self::NAME, ([x, weight], None))?;
-        if Spec::like(grad) == expected {
-            return Ok(());
-        }
-        let text = format_args!(
-            "expects a gradient of {} and shape {:?}, not {} and {:?}",
-            expected.dtype,
-            &expected.shape[..],
-            grad.dtype(),
-            grad.shape()
-        );
-        Err(Error::new(Cause::Shape, Self::NAME, text))
+        check_gradient(Self::NAME, grad, &expected)
     }
 
     /// The gradients, made by kernels of the host.

@@ -8,8 +8,9 @@ pub use adaptive::*;
 pub use average::*;
 pub use maximum::*;
 
+use super::check_gradient;
 use super::sliding::{PerDim, per_dim, three, windows};
-use crate::{Cause, DType, Error, Result, Spec, Tensor};
+use crate::{Cause, DType, Error, Result, Tensor};
 use cresset_kernels::Dims;
 use cresset_kernels::pooling::{Span, Windows};
 
@@ -154,21 +155,6 @@ fn plane(input: &[usize], mut spans: Vec<Vec<Span>>) -> Windows {
     }
     let spans = spans.try_into().expect("windows slide over three dimensions at most");
     Windows { input: three(input, 1), spans }
-}
-
-/// Refuses a gradient of another shape or type than what it is the gradient of.
-fn check_gradient(op: &'static str, grad: &Tensor, expected: &Spec) -> Result<()> {
-    if Spec::like(grad) == *expected {
-        return Ok(());
-    }
-    let text = format_args!(
-        "expects a gradient of {} and shape {:?}, not {} and {:?}",
-        expected.dtype,
-        &expected.shape[..],
-        grad.dtype(),
-        grad.shape()
-    );
-    Err(Error::new(Cause::Shape, op, text))
 }
 
 /// The shape of `x` with its last sizes replaced.
