@@ -2,6 +2,7 @@
 
 use cresset::prelude::*;
 use cresset::profiler::{Event, Phase, Trace};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A profile of what this thread does in `body`, with everything recorded.
 fn profile(body: impl FnOnce()) -> Trace {
@@ -95,15 +96,13 @@ fn a_linear_layer_nests_as_torch_s_does() {
     assert!(linear <= t && t < addmm, "{numbers:?}");
 }
 
-#[test]
-fn backward_calls_are_linked_to_the_forward_calls_that_caused_them() {
+/// Checks that a small model's backward calls are linked to the forward calls they belong to.
+fn expect_all_links() {
     let (model, x) = (model(Device::CPU), Tensor::ones([2, 6], ()).unwrap());
     let classes = Tensor::new([0i64, 2]).unwrap();
     let trace = profile(|| model.forward(&x).unwrap().cross_entropy(&classes).unwrap().backward().unwrap());
-    let links: Vec<(String, String)> = trace
-        .links()
-        .map(|(forward, backward)| (forward.name().to_owned(), backward.name().to_owned()))
-        .collect();
+    let links: Vec<(&str, &str)> =
+        trace.links().map(|(forward, backward)| (forward.name(), backward.name())).collect();
     for expected in [
         ("aten::nll_loss_forward", "NllLossBackward0"),
         ("aten::_log_softmax", "LogSoftmaxBackward0"),
@@ -111,11 +110,29 @@ fn backward_calls_are_linked_to_the_forward_calls_that_caused_them() {
         ("aten::relu", "ReluBackward0"),
         ("aten::t", "TBackward0"),
     ] {
-        assert!(
-            links.iter().any(|(f, b)| (f.as_str(), b.as_str()) == expected),
-            "{expected:?} is not in {links:?}"
-        );
+        assert!(links.contains(&expected), "{expected:?} is not in {links:?}");
     }
+}
+
+#[test]
+fn backward_calls_are_linked_to_the_forward_calls_that_caused_them() {
+    expect_all_links();
+}
+
+#[test]
+fn links_are_complete_while_another_thread_records_calls() {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let x = Tensor::new([1.0f32]).unwrap().with_grad().unwrap();
+            while !done.load(Ordering::Relaxed) {
+                drop(x.add(&x).unwrap());
+            }
+        });
+        let checked = std::panic::catch_unwind(|| (0..50).for_each(|_| expect_all_links()));
+        done.store(true, Ordering::Relaxed);
+        checked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
 
 #[test]

@@ -64,3 +64,13 @@ fn one_graph_can_be_run_by_all_at_once_if_it_is_retained() {
     let sum = f64s(&x.grad().unwrap());
     assert!(sum.iter().zip(&expected).all(|(sum, one)| (sum - passes * one).abs() <= 1e-9 * sum.abs()));
 }
+
+#[test]
+fn a_graph_may_begin_on_one_thread_and_go_on_on_another() {
+    let x = leaf(&[5.0]);
+    // This thread has counted further than a fresh one will: numbers say nothing across threads.
+    let early = (0..20).fold(x.clone(), |y, _| y.add(&x).unwrap());
+    let late = std::thread::scope(|scope| scope.spawn(|| early.mul(&early).unwrap()).join().unwrap());
+    let gradients = grad(&[(&late, None)], &[&x], Pass::default()).unwrap();
+    assert_eq!(f64s(gradients[0].as_ref().unwrap()), [2.0 * 21.0 * 21.0 * 5.0]);
+}

@@ -151,21 +151,19 @@ impl Run {
 
     /// The nodes that lead to one whose gradient is to be captured.
     fn leading(&self) -> HashSet<NodeId, BuildHasherDefault<AddressHasher>> {
-        let mut nodes: Vec<Arc<Node>> = self.ready.iter().cloned().collect();
-        let mut known: HashSet<NodeId, BuildHasherDefault<AddressHasher>> = nodes.iter().map(id).collect();
-        let mut next = 0;
-        while let Some(node) = nodes.get(next).cloned() {
-            let targets = node.edges.iter().flatten().map(|edge| &edge.node);
-            nodes.extend(targets.filter(|target| known.insert(id(target))).cloned());
-            next += 1;
-        }
-        // Leaves come first, then calls as they were made: whatever a node points to is before it.
-        nodes.sort_by_key(|node| node.sequence.wrapping_add(1));
+        let mut known: HashSet<NodeId, BuildHasherDefault<AddressHasher>> = HashSet::default();
         let mut leading = HashSet::default();
-        for node in &nodes {
-            let mut targets = node.edges.iter().flatten().map(|edge| id(&edge.node));
-            if targets.any(|target| leading.contains(&target) || self.captures.contains_key(&target)) {
-                leading.insert(id(node));
+        let mut stack: Vec<(&Arc<Node>, bool)> = self.ready.iter().map(|node| (node, false)).collect();
+        while let Some((node, targets_are_known)) = stack.pop() {
+            let targets = node.edges.iter().flatten().map(|edge| &edge.node);
+            if targets_are_known {
+                let leads = |target| leading.contains(&id(target)) || self.captures.contains_key(&id(target));
+                if targets.into_iter().any(leads) {
+                    leading.insert(id(node));
+                }
+            } else if known.insert(id(node)) {
+                stack.push((node, true));
+                stack.extend(targets.map(|target| (target, false)));
             }
         }
         leading

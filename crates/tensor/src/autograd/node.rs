@@ -9,8 +9,7 @@ use cresset_dispatch::thread;
 use cresset_kernels::Dims;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
 
 /// A gradient for each input; `None` where none flows.
@@ -58,7 +57,7 @@ pub(super) type Derivative = dyn Fn(&Backward<'_>) -> Result<Grads> + Send + Syn
 
 /// One recorded call, or the end of a path at a leaf.
 pub(crate) struct Node {
-    /// Larger for later calls, so that a node always outranks the nodes it feeds from.
+    /// Larger for later calls of one thread: of the nodes that are ready, the latest goes first.
     /// Leaves outrank all: a finished gradient is put down at once.
     pub(super) sequence: u64,
     /// The thread the call was made on.
@@ -134,16 +133,20 @@ impl Gradient {
     }
 }
 
-static SEQUENCE: AtomicU64 = AtomicU64::new(0);
-
-/// The number that the next node will get.
-pub(crate) fn next_sequence() -> u64 {
-    SEQUENCE.load(Relaxed)
+thread_local! {
+    /// Each thread counts its own calls: what another thread does must not come between a call
+    /// that says the number of its node and the node that takes it.
+    static SEQUENCE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Takes the number of the next node.
+/// The number that the next node of this thread will get.
+pub(crate) fn next_sequence() -> u64 {
+    SEQUENCE.get()
+}
+
+/// Takes the number of the next node of this thread.
 pub(super) fn take_sequence() -> u64 {
-    SEQUENCE.fetch_add(1, Relaxed)
+    SEQUENCE.replace(SEQUENCE.get() + 1)
 }
 
 impl Node {
