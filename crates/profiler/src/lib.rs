@@ -49,6 +49,7 @@ mod recorder;
 mod schedule;
 mod scope;
 mod session;
+mod stack;
 mod table;
 mod trace;
 
@@ -61,5 +62,6 @@ pub use pack::{Input, TensorInput};
 pub use profiler::Profiler;
 pub use schedule::{Action, Schedule};
 pub use scope::{Scope, record_function};
+pub use stack::{Frame, StackSource, stack_source};
 pub use table::Table;
 pub use trace::{DeviceEvent, Event, EventKind, MemoryEvent, MemoryUse, Phase, Thread, Trace};

@@ -1,7 +1,8 @@
 //! Arguments as bytes: small while recording, turned into [`Input`]s when asked for.
 //!
 //! Numbers are written seven bits at a time, low bits first, so most dimensions take one
-//! byte. A record is its length in four bytes, the FLOPs, then each argument.
+//! byte. A record is its length in four bytes, the FLOPs, the number of its stack (0 if
+//! it has none), then each argument.
 
 use cresset_dispatch::observe::{Argument, TensorArgument};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -59,10 +60,16 @@ impl<'a> Packer<'a> {
 
     /// A whole record. `arguments` may be left out.
     #[inline]
-    pub(crate) fn record(&mut self, flops: u64, arguments: impl FnOnce(&mut dyn FnMut(Argument<'_>))) {
+    pub(crate) fn record(
+        &mut self,
+        flops: u64,
+        stack: u64,
+        arguments: impl FnOnce(&mut dyn FnMut(Argument<'_>)),
+    ) {
         let head = self.at;
         self.at += 4;
         self.number(flops);
+        self.number(stack);
         arguments(&mut |argument| self.argument(argument));
         let bytes = (self.at - head - 4) as u32;
         for (i, byte) in bytes.to_le_bytes().into_iter().enumerate() {
@@ -277,7 +284,7 @@ mod tests {
         let tensor = TensorArgument { shape: &[2, 300], strides: &[300, 1], dtype: "f32" };
         let arena: Vec<AtomicU8> = (0..512).map(|_| AtomicU8::new(0)).collect();
         let mut packer = Packer::new(&arena);
-        packer.record(1 << 40, |visit| {
+        packer.record(1 << 40, 7, |visit| {
             visit(Argument::Tensor(tensor));
             visit(Argument::Tensors(&[tensor, tensor]));
             visit(Argument::Int(-1));
@@ -292,7 +299,7 @@ mod tests {
         let bytes: Vec<u8> = arena[..packer.written()].iter().map(|byte| byte.load(Relaxed)).collect();
         assert_eq!(u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize, bytes.len() - 4);
         let mut unpacker = Unpacker(&bytes[4..]);
-        assert_eq!(unpacker.number(), Some(1 << 40));
+        assert_eq!((unpacker.number(), unpacker.number()), (Some(1 << 40), Some(7)));
         let back = TensorInput { shape: vec![2, 300], strides: vec![300, 1], dtype: "f32".to_owned() };
         assert_eq!(
             unpacker.collect::<Vec<_>>(),

@@ -7,8 +7,9 @@ use crate::chunk::{Call as CallEntry, Entry, Filler, Full, Name, What};
 use crate::clock::{self, Anchor};
 use crate::error::{Error, Result};
 use crate::log::{self, Local, ThreadLog};
+use crate::stack;
 use cresset_dispatch::memory::{self, Listener, Report};
-use cresset_dispatch::observe::{self, Call, Observer};
+use cresset_dispatch::observe::{self, Argument, Call, Observer};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -19,19 +20,22 @@ pub(crate) struct Wants {
     pub(crate) shapes: bool,
     pub(crate) flops: bool,
     pub(crate) memory: bool,
+    pub(crate) stack: bool,
     pub(crate) all_threads: bool,
 }
 
 const SHAPES: u32 = 1;
 const FLOPS: u32 = 2;
 const ALL_THREADS: u32 = 4;
+const STACK: u32 = 8;
 
 impl Wants {
     fn bits(self) -> u32 {
         // FLOPs come with the shapes they follow from, as torch has it.
         let shapes = if self.shapes || self.flops { SHAPES } else { 0 };
         let flops = if self.flops { FLOPS } else { 0 };
-        shapes | flops | if self.all_threads { ALL_THREADS } else { 0 }
+        let stack = if self.stack { STACK } else { 0 };
+        shapes | flops | stack | if self.all_threads { ALL_THREADS } else { 0 }
     }
 }
 
@@ -108,15 +112,22 @@ fn describe(filler: &mut Filler, wants: u32, id: u64, call: &dyn Call) -> std::r
             Name::Packed { at: filler.pack(|packer| packer.raw(name.as_bytes()))?, bytes: name.len() as u32 }
         }
     };
-    let details = if wants & SHAPES == 0 { None } else { Some(describe_inputs(filler, wants, call)?) };
+    let details =
+        if wants & (SHAPES | STACK) == 0 { None } else { Some(describe_further(filler, wants, call)?) };
     let call = CallEntry::new(id, name, call.kind(), call.device(), call.sequence(), details);
     Ok(What::Call(call))
 }
 
 #[inline(never)]
-fn describe_inputs(filler: &mut Filler, wants: u32, call: &dyn Call) -> std::result::Result<u32, Full> {
+fn describe_further(filler: &mut Filler, wants: u32, call: &dyn Call) -> std::result::Result<u32, Full> {
     let flops = if wants & FLOPS == 0 { 0 } else { call.flops() };
-    filler.pack(|packer| packer.record(flops, |visit| call.arguments(visit)))
+    let stack = if wants & STACK == 0 { 0 } else { stack::capture() };
+    let arguments = |visit: &mut dyn FnMut(Argument<'_>)| {
+        if wants & SHAPES != 0 {
+            call.arguments(visit);
+        }
+    };
+    filler.pack(|packer| packer.record(flops, stack, arguments))
 }
 
 /// The windows that are open now.
@@ -197,7 +208,11 @@ fn slots() -> Result<Slots> {
 
 /// Makes the recorder record what the open windows want.
 fn apply(open: &[Open], (calls, reports): Slots) {
-    RECORDER.wants.store(open.iter().fold(0, |bits, one| bits | one.wants.bits()), Relaxed);
+    let wants = open.iter().fold(0, |bits, one| bits | one.wants.bits());
+    let before = RECORDER.wants.swap(wants, Relaxed);
+    if before & !wants & STACK != 0 {
+        stack::clear();
+    }
     reports.set_active(open.iter().any(|one| one.wants.memory));
     calls.set_active(!open.is_empty());
 }

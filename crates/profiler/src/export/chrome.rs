@@ -1,7 +1,7 @@
 //! Chrome's trace format, as torch's profiler writes it: head, tracks, events, marks.
 
 use super::json::{Json, quoted, visible};
-use super::{device, file, host};
+use super::{device, file, host, stacks};
 use crate::error::Result;
 use crate::names;
 use crate::trace::{NONE, Record, Trace};
@@ -47,6 +47,8 @@ pub(super) struct Chrome<'a> {
     pub(super) pid: u32,
     /// All names as they are written, and exact ones where these differ.
     pub(super) names: Vec<(String, Option<String>)>,
+    /// All stacks as they are written: as arguments, with a comma before.
+    pub(super) stacks: Vec<String>,
     base: u64,
     backends: Vec<Key>,
     is_first: bool,
@@ -60,6 +62,7 @@ impl<'a> Chrome<'a> {
             spelling,
             pid: trace.about.pid,
             names: trace.names.all().iter().map(|name| written(name)).collect(),
+            stacks: trace.stacks.all().iter().map(|stack| stacks::arguments(stack)).collect(),
             base: trace.start / QUARTER * QUARTER,
             backends: Vec::new(),
             is_first: true,
@@ -105,6 +108,7 @@ impl<'a> Chrome<'a> {
         self.json.raw(",\"trace_id\":").text(&about.trace_id);
         let flags = [
             ("record_shapes", trace.wants.shapes),
+            ("with_stack", trace.wants.stack),
             ("profile_memory", trace.wants.memory),
             ("with_flops", trace.wants.flops),
         ];

@@ -45,6 +45,7 @@ fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
     let record = event.record();
     let (name, exact) = std::mem::take(&mut chrome.names[record.name as usize]);
     let wants = chrome.trace.wants;
+    let stack = chrome.stacks.get_mut(record.stack as usize).map(std::mem::take);
     let json = chrome.slice(names::category(record.kind), &name, track, (record.start, record.end));
     json.raw("\"External id\":").number(record.id).raw(",\"Record function id\":0");
     if let Some(sequence) = event.sequence() {
@@ -58,6 +59,9 @@ fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
         if wants.shapes {
             json.raw(",\"input_shapes\":").list(inputs.iter().filter(|input| is_tensor(input)), dims);
         }
+    }
+    if let Some(stack) = &stack {
+        json.raw(stack);
     }
     json.raw(",\"Ev Idx\":").number(event.index());
     if !record.finished {
@@ -81,6 +85,9 @@ fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
     memory_use(json, event);
     json.raw("}}");
     chrome.names[record.name as usize] = (name, exact);
+    if let Some(stack) = stack {
+        chrome.stacks[record.stack as usize] = stack;
+    }
 }
 
 /// What the allocator had handed out, `npu_memory_allocated_before` and so on.

@@ -6,3 +6,4 @@ mod file;
 pub(crate) mod handler;
 mod host;
 mod json;
+pub(crate) mod stacks;

@@ -2,7 +2,7 @@
 
 use super::memory::{Memory, MemoryEvent};
 use super::record::{EventKind, NONE, Names, Record};
-use super::{About, Thread, Trace, launch, link, tree, work};
+use super::{About, Stacks, Thread, Trace, launch, link, stacks, tree, work};
 use crate::chunk::{Call, Chunk, Name, What};
 use crate::clock::{Anchor, Scale};
 use crate::log::ThreadLog;
@@ -50,7 +50,12 @@ pub(crate) fn build(mut material: Material) -> Trace {
     let activities = std::mem::take(&mut material.activities);
     let scale = Scale::between(material.start, material.stop);
     let window = (scale.nanos(material.start.ticks), scale.nanos(material.stop.ticks));
-    let mut builder = Builder { names: Names::default(), details: Vec::new(), material: &material };
+    let mut builder = Builder {
+        names: Names::default(),
+        details: Vec::new(),
+        stacks: Stacks::default(),
+        material: &material,
+    };
     let mut lanes: Vec<Lane> = material.logs.iter().map(|log| builder.lane(log)).collect();
     if material.steps.shown {
         builder.add_steps(&mut lanes);
@@ -65,12 +70,15 @@ pub(crate) fn build(mut material: Material) -> Trace {
     builder.add_launches(&mut lanes, &launches, &scale);
     lanes.retain(|lane| !lane.records.is_empty() || !lane.reports.is_empty());
 
-    let Builder { names, details, .. } = builder;
+    let Builder { names, details, stacks, .. } = builder;
     let (threads, mut records, reports) = join(lanes, &scale, &material.steps);
     tree::sum_children(&mut records);
     let work = work::join(&mut records, &launches, work);
     let numbers: Vec<u32> = threads.iter().map(|thread| thread.number).collect();
     let links = link::links(&records, &numbers);
+    if material.wants.stack {
+        stacks::inherit(&mut records, &numbers);
+    }
     let end = work.iter().map(|work| work.activity.end).fold(window.1, u64::max);
     Trace {
         about: material.about,
@@ -82,6 +90,7 @@ pub(crate) fn build(mut material: Material) -> Trace {
         details,
         records,
         links,
+        stacks,
         launches,
         work,
         memory: Memory::new(reports),
@@ -92,6 +101,7 @@ pub(crate) fn build(mut material: Material) -> Trace {
 struct Builder<'a> {
     names: Names,
     details: Vec<u8>,
+    stacks: Stacks,
     material: &'a Material,
 }
 
@@ -145,22 +155,31 @@ impl Builder<'_> {
             (record.sequence, record.forward_thread) = (sequence.number, sequence.forward_thread);
         }
         let wants = self.material.wants;
-        if let Some(at) = call.details().filter(|_| wants.shapes || wants.flops) {
-            let (at, flops) = self.copy_details(chunk, at);
-            record.details = at;
-            record.flops = if wants.flops { flops } else { 0 };
+        let wants_inputs = wants.shapes || wants.flops;
+        if let Some(at) = call.details().filter(|_| wants_inputs || wants.stack) {
+            let copy = self.details.len();
+            let (flops, stack) = self.copy_details(chunk, at);
+            if wants.stack {
+                record.stack = self.stacks.add(stack);
+            }
+            if wants_inputs {
+                record.details = u32::try_from(copy).unwrap_or(NONE);
+                record.flops = if wants.flops { flops } else { 0 };
+            } else {
+                self.details.truncate(copy);
+            }
         }
         record
     }
 
-    /// Copies a packed record; returns where it is now, and its FLOPs.
-    fn copy_details(&mut self, chunk: &Chunk, at: u32) -> (u32, u64) {
+    /// Copies a packed record to the end; returns its FLOPs and the number of its stack.
+    fn copy_details(&mut self, chunk: &Chunk, at: u32) -> (u64, u64) {
         let copy = self.details.len();
         self.details.extend(chunk.bytes(at).take(4));
         let length = super::length_at(&self.details, copy);
         self.details.extend(chunk.bytes(at).skip(4).take(length));
-        let flops = Unpacker(self.details.get(copy + 4..).unwrap_or_default()).number();
-        (u32::try_from(copy).unwrap_or(NONE), flops.unwrap_or(0))
+        let mut head = Unpacker(self.details.get(copy + 4..).unwrap_or_default());
+        (head.number().unwrap_or(0), head.number().unwrap_or(0))
     }
 
     /// Shows steps on the thread that takes them, or on a track of their own if a scope of

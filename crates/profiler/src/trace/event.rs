@@ -6,6 +6,7 @@ use super::work::DeviceWork;
 use super::{Thread, Trace};
 use crate::names;
 use crate::pack::{Input, Unpacker};
+use crate::stack::Frame;
 use cresset_dispatch::Device;
 use cresset_dispatch::activity::{Activity, Work};
 use cresset_dispatch::observe::Sequence;
@@ -138,8 +139,15 @@ impl<'a> Event<'a> {
         let at = Some(self.record().details).filter(|&at| at != NONE)? as usize;
         let bytes = self.trace.details.get(at + 4..)?;
         let mut unpacker = Unpacker(bytes.get(..super::length_at(&self.trace.details, at))?);
-        unpacker.number()?;
+        let (_flops, _stack) = (unpacker.number()?, unpacker.number()?);
         Some(unpacker.collect())
+    }
+
+    /// Where it was called from, innermost first: frames of the program only, without those of
+    /// operators, this profiler and the standard library. For a backward call, and all it
+    /// called, where its forward call was. `None` unless `with_stack` was on.
+    pub fn stack(&self) -> Option<&'a [Frame]> {
+        self.trace.stacks.get(self.record().stack)
     }
 
     /// The shapes of the tensor arguments, lists of tensors as lists, as JSON.

@@ -7,6 +7,7 @@ mod link;
 mod memory;
 mod order;
 mod record;
+mod stacks;
 mod tree;
 mod work;
 
@@ -17,6 +18,7 @@ pub(crate) use memory::Memory;
 pub use memory::{MemoryEvent, MemoryUse};
 pub use record::{EventKind, Phase};
 pub(crate) use record::{NONE, Names, Record};
+pub(crate) use stacks::Stacks;
 pub(crate) use tree::MARGIN;
 pub(crate) use work::DeviceWork;
 
@@ -43,6 +45,7 @@ pub struct Trace {
     pub(crate) details: Vec<u8>,
     pub(crate) records: Vec<Record>,
     pub(crate) links: Vec<Link>,
+    pub(crate) stacks: Stacks,
     pub(crate) launches: Vec<Activity>,
     pub(crate) work: Vec<DeviceWork>,
     pub(crate) memory: Memory,

@@ -7,4 +7,5 @@ mod memory;
 mod record;
 mod schedule;
 mod sessions;
+mod stacks;
 mod table;

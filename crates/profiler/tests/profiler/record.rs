@@ -85,7 +85,7 @@ fn default_flags_do_not_emit_shape_or_stack() {
     let trace = recorded(|_| Op::new("aten::mm").shapes(&[&[2, 3]]).flops(12).run(|| ()));
     let event = trace.event(0).unwrap();
     assert_eq!((event.inputs(), event.input_shapes(), event.flops()), (None, None, 0));
-    assert!(event.memory().is_none());
+    assert!(event.memory().is_none() && event.stack().is_none());
 }
 
 #[test]
