@@ -51,6 +51,7 @@
 
 pub mod data;
 mod device;
+mod peak;
 
 pub use cresset_dispatch as dispatch;
 pub use cresset_kernels as kernels;
@@ -63,6 +64,7 @@ pub use cresset_tensor as tensor;
 pub use cresset_kernels::{set_threads, threads, with_threads};
 pub use cresset_tensor::{DType, Device, Error, Result, Scalar, Tensor, manual_seed, no_grad, tensor};
 pub use device::{device, load_npu};
+pub use peak::peak;
 
 /// What most programs need.
 pub mod prelude {

@@ -43,6 +43,8 @@ fn train_writes_a_trace_and_says_where_to_open_it() {
         let events = trace["traceEvents"].as_array().unwrap();
         let kernels = events.iter().filter(|event| event["cat"] == "kernel").count();
         assert_eq!(kernels > 0, device == "npu", "{kernels} kernels on {device}");
+        let report = std::fs::read_to_string(folder.join("mlp.html")).unwrap();
+        assert!(report.contains(&format!("\"peaks\":[{{\"device\":\"{device}")), "no peak of {device}");
     }
 }
 

@@ -142,7 +142,7 @@ fn fit(arguments: &Arguments, model: &Sequential, training: &Labelled, device: D
     let mut optimizer = Adam::new(model.parameters(), arguments.adam())?;
     let steps = training.len().div_ceil(arguments.batch);
     let progress = Progress::new(arguments.epochs, steps);
-    let mut profile = arguments.profile.as_deref().map(Profile::start).transpose()?;
+    let mut profile = arguments.profile.as_deref().map(|path| Profile::start(path, device)).transpose()?;
     let mut losses = Vec::new();
     for epoch in 1..=arguments.epochs {
         let order: Vec<i64> = Tensor::randperm(training.len())?.to_vec()?;
@@ -187,17 +187,18 @@ const LEFT_OUT: usize = 4;
 struct Profile<'a> {
     profiler: Profiler,
     directory: &'a Path,
+    device: Device,
 }
 
 impl<'a> Profile<'a> {
-    fn start(directory: &'a Path) -> Outcome<Profile<'a>> {
+    fn start(directory: &'a Path, device: Device) -> Outcome<Profile<'a>> {
         let profiler = Profiler::builder()
             .schedule(Schedule::new(LEFT_OUT as u64 - 1, 1, 5)?.repeat(1))
             .record_shapes(true)
             .profile_memory(true)
             .with_flops(true)
             .start()?;
-        Ok(Profile { profiler, directory })
+        Ok(Profile { profiler, directory, device })
     }
 
     fn step(&mut self) -> Outcome {
@@ -209,8 +210,11 @@ impl<'a> Profile<'a> {
         let trace = self.profiler.trace()?;
         let path = self.directory.join("mlp.pt.trace.json");
         trace.export_chrome_trace(&path)?;
+        let report = self.directory.join("mlp.html");
+        trace.html_report().peak(self.device, cresset::peak(self.device)?).write(&report)?;
         let mut where_to_open = format!(
-            "trace: {}\n  open it at https://ui.perfetto.dev (nothing is uploaded), in chrome://tracing or speedscope",
+            "report: {}\n  opens in any browser\ntrace: {}\n  open it at https://ui.perfetto.dev (nothing is uploaded), in chrome://tracing or speedscope",
+            report.display(),
             path.display()
         );
         if trace.device_events().len() > 0 {

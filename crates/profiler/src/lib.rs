@@ -5,7 +5,7 @@
 //! ```text
 //! dispatch::observe ──► recorder ──► chunk ──► session ──► trace ──► averages ──► table
 //! dispatch::activity ─► device       log                     │
-//!                                                            └─────► export::chrome
+//!                                                            └─────► export::{chrome, report}
 //! ```
 //!
 //! - `recorder` stamps each call into its thread's `chunk`: two readings of the cycle
@@ -58,6 +58,7 @@ pub use builder::{Activity, Builder};
 pub use cresset_dispatch::observe::is_watched;
 pub use error::{BoxError, Error, Result};
 pub use export::handler::trace_directory;
+pub use export::report::{HtmlReport, Peak};
 pub use pack::{Input, TensorInput};
 pub use profiler::Profiler;
 pub use schedule::{Action, Schedule};

@@ -271,6 +271,14 @@ impl Profiler {
         self.trace_for("export a trace")?.export_chrome_trace(path)
     }
 
+    /// Writes the last trace as a page: see [`Trace::export_html`].
+    ///
+    /// # Errors
+    /// Nothing was recorded yet, or the file cannot be written.
+    pub fn export_html(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.trace_for("export a report")?.export_html(path)
+    }
+
     /// The number of the current step.
     pub fn step_num(&self) -> u64 {
         self.step

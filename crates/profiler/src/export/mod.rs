@@ -6,4 +6,5 @@ mod file;
 pub(crate) mod handler;
 mod host;
 mod json;
+pub(crate) mod report;
 pub(crate) mod stacks;

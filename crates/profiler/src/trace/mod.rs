@@ -24,6 +24,7 @@ pub(crate) use work::DeviceWork;
 
 use crate::error::Result;
 use crate::export::chrome::{self, Spelling};
+use crate::export::report::HtmlReport;
 use crate::metadata::Metadata;
 use crate::recorder::Wants;
 use cresset_dispatch::activity::{Activity, Properties};
@@ -132,6 +133,29 @@ impl Trace {
     /// The file cannot be written.
     pub fn export_chrome_trace_as_cuda(&self, path: impl AsRef<Path>) -> Result<()> {
         chrome::export(self, path.as_ref(), Spelling::Cuda)
+    }
+
+    /// Writes the trace as one page that opens in any browser without a network: timeline,
+    /// memory, phases, operators, kernels, speeds.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join("cresset-doc-report.html");
+    /// use cresset_profiler::{Profiler, record_function};
+    /// let (_, profiler) = Profiler::builder().run(|_| record_function("work").run(|| ()))?;
+    /// profiler.trace()?.export_html(&path)?;
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn export_html(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.html_report().write(path)
+    }
+
+    /// The same page, to be told the machine's [peak](crate::Peak) before it is written.
+    pub fn html_report(&self) -> HtmlReport<'_> {
+        HtmlReport::new(self)
     }
 }
 

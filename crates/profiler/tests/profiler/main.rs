@@ -5,6 +5,7 @@ mod export;
 mod fake;
 mod memory;
 mod record;
+mod report;
 mod schedule;
 mod sessions;
 mod stacks;
