@@ -193,3 +193,16 @@ fn sessions_that_overlap_are_each_complete() {
     });
     assert_eq!(outline(&outer), ["aten::add", "aten::mul", "aten::neg"]);
 }
+
+#[test]
+fn operators_that_fail_are_recorded_and_marked_with_those_around_them() {
+    let (x, y) = (Tensor::zeros([2, 3], ()).unwrap(), Tensor::zeros([2, 4], ()).unwrap());
+    let trace = profile(|| {
+        assert!(x.add(&y).is_err() && x.add_(&y).is_err());
+        assert!(x.conv2d(&y, None, &Default::default()).is_err());
+        x.add(&x).unwrap();
+    });
+    let failed: Vec<_> = trace.events().map(|event| (event.name(), event.is_failed())).collect();
+    let expected = [("aten::add", true), ("aten::add_", true), ("aten::conv2d", true), ("aten::add", false)];
+    assert_eq!(failed, expected);
+}

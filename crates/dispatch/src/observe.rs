@@ -117,8 +117,8 @@ pub trait Call {
 pub trait Observer: Sync {
     /// Call number `id` starts. The token comes back in [`exit`](Observer::exit).
     fn enter(&self, id: u64, call: &dyn Call) -> u64;
-    /// The call returned, failed or unwound.
-    fn exit(&self, token: u64);
+    /// The call returned, or `failed`: with an error, or because it unwound.
+    fn exit(&self, token: u64, failed: bool);
 }
 
 static OBSERVERS: Slots<dyn Observer> = Slots::new();
@@ -157,6 +157,8 @@ pub fn span(call: &dyn Call) -> Option<Span> {
 thread_local! {
     /// The innermost call that is watched on this thread.
     static CURRENT: Cell<u64> = const { Cell::new(0) };
+    /// How many errors were made on this thread.
+    static FAULTS: Cell<u32> = const { Cell::new(0) };
     /// The next free number, and the first one after this thread's block.
     static IDS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
@@ -165,6 +167,11 @@ thread_local! {
 #[inline]
 pub fn current() -> u64 {
     CURRENT.get()
+}
+
+/// Notes that an error was made on this thread, for spans that do not see their call's outcome.
+pub fn fault() {
+    FAULTS.set(FAULTS.get().wrapping_add(1));
 }
 
 /// A number above 0 that no other call has. A thread takes them in blocks.
@@ -192,6 +199,11 @@ fn first_of_block() -> u64 {
 pub struct Span {
     tokens: [u64; SLOTS],
     active: u8,
+    failed: bool,
+    /// It began while the thread unwound already, in somebody's `Drop`.
+    unwinding: bool,
+    /// How many errors there were at the start, if one more means that the call failed.
+    faults: Option<u32>,
     outer: u64,
     /// A call ends on the thread it began on.
     _this_thread: std::marker::PhantomData<*const ()>,
@@ -205,13 +217,40 @@ impl Span {
         let outer = CURRENT.replace(id);
         let mut tokens = [0; SLOTS];
         OBSERVERS.each(active, |i, observer| tokens[i] = observer.enter(id, call));
-        Span { tokens, active, outer, _this_thread: std::marker::PhantomData }
+        Span {
+            tokens,
+            active,
+            failed: false,
+            unwinding: std::thread::panicking(),
+            faults: None,
+            outer,
+            _this_thread: std::marker::PhantomData,
+        }
+    }
+
+    /// The span of a call whose outcome nobody shows it: an error that is [made](fault) meanwhile
+    /// is taken for its own.
+    #[must_use = "the call ends when the guard drops"]
+    pub fn failing_on_fault(mut self) -> Span {
+        self.faults = Some(FAULTS.get());
+        self
+    }
+
+    /// Ends a call that gave `outcome`, so that observers hear whether it failed.
+    #[inline]
+    pub fn end<T, E>(span: Option<Span>, outcome: &Result<T, E>) {
+        if let Some(mut span) = span {
+            span.failed = outcome.is_err();
+        }
     }
 }
 
 impl Drop for Span {
     fn drop(&mut self) {
-        OBSERVERS.each(self.active, |i, observer| observer.exit(self.tokens[i]));
+        let failed = self.failed
+            || self.faults.is_some_and(|before| before != FAULTS.get())
+            || std::thread::panicking() && !self.unwinding;
+        OBSERVERS.each(self.active, |i, observer| observer.exit(self.tokens[i], failed));
         CURRENT.set(self.outer);
     }
 }
@@ -239,14 +278,14 @@ mod tests {
             id
         }
 
-        fn exit(&self, token: u64) {
+        fn exit(&self, token: u64, failed: bool) {
             assert_eq!(current(), token);
-            self.0.lock().unwrap().push("<".to_owned());
+            self.0.lock().unwrap().push(if failed { "< failed" } else { "<" }.to_owned());
         }
     }
 
     #[test]
-    fn calls_are_seen_while_active_and_always_exited() {
+    fn calls_are_seen_while_active_and_always_exited_with_their_outcome() {
         static LOG: Log = Log(Mutex::new(Vec::new()));
         let slot = Slot::claim(&LOG).expect("a slot is free");
         assert!(span(&Named("before")).is_none());
@@ -259,6 +298,22 @@ mod tests {
         assert!(span(&Named("after")).is_none());
         drop(outer);
         assert_eq!(current(), 0);
-        assert_eq!(*LOG.0.lock().unwrap(), ["> outer", "> inner", "<", "<"]);
+        assert_eq!(std::mem::take(&mut *LOG.0.lock().unwrap()), ["> outer", "> inner", "<", "<"]);
+
+        slot.set_active(true);
+        Span::end(span(&Named("good")), &Ok::<_, ()>(()));
+        Span::end(span(&Named("bad")), &Err::<(), _>(()));
+        drop(span(&Named("calm")).map(Span::failing_on_fault));
+        let faulty = span(&Named("faulty")).map(Span::failing_on_fault);
+        fault();
+        drop(faulty);
+        let panic = std::panic::catch_unwind(|| {
+            let _span = span(&Named("unwound"));
+            panic!("told to")
+        });
+        slot.set_active(false);
+        assert!(panic.is_err());
+        let log = LOG.0.lock().unwrap().join(" ");
+        assert_eq!(log, "> good < > bad < failed > calm < > faulty < failed > unwound < failed");
     }
 }

@@ -95,9 +95,33 @@ impl Call {
     }
 }
 
+/// How a call ended: when, and whether it failed; one word. Ticks leave the highest bit free
+/// for a century.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End(u64);
+
+impl End {
+    const FAILED: u64 = 1 << 63;
+    const OPEN: End = End(0);
+
+    #[inline]
+    pub(crate) fn new(ticks: u64, failed: bool) -> End {
+        End(ticks & !End::FAILED | if failed { End::FAILED } else { 0 })
+    }
+
+    /// In ticks; 0 while the call runs.
+    pub(crate) fn ticks(self) -> u64 {
+        self.0 & !End::FAILED
+    }
+
+    pub(crate) fn failed(self) -> bool {
+        self.0 & End::FAILED != 0
+    }
+}
+
 struct Slot {
     entry: UnsafeCell<MaybeUninit<Entry>>,
-    /// In ticks; 0 while the call runs.
+    /// An [`End`].
     end: AtomicU64,
 }
 
@@ -143,13 +167,13 @@ impl Chunk {
         }
     }
 
-    /// The events so far, in the order they started, each with its end (0 if still open).
-    pub(crate) fn events(&self) -> impl DoubleEndedIterator<Item = (Entry, u64)> {
+    /// The events so far, in the order they started, each with its end.
+    pub(crate) fn events(&self) -> impl DoubleEndedIterator<Item = (Entry, End)> {
         let filled = self.filled.load(Acquire);
         self.slots[..filled].iter().map(|slot| {
             // SAFETY: this slot is below `filled`: initialised and no longer written.
             let entry = unsafe { (*slot.entry.get()).assume_init() };
-            (entry, slot.end.load(Relaxed))
+            (entry, End(slot.end.load(Relaxed)))
         })
     }
 
@@ -160,9 +184,9 @@ impl Chunk {
 
     /// Notes that the event in slot `index` ended. Out of range, nothing happens.
     #[inline]
-    pub(crate) fn finish(&self, index: usize, end: u64) {
+    pub(crate) fn finish(&self, index: usize, end: End) {
         if let Some(slot) = self.slots.get(index) {
-            slot.end.store(end, Relaxed);
+            slot.end.store(end.0, Relaxed);
         }
     }
 
@@ -194,7 +218,7 @@ impl Filler {
         // SAFETY: `next` is not published yet, so no reader looks at this slot, and
         // `&mut self` on the only filler means no one else writes it.
         unsafe { (*slot.entry.get()).write(entry) };
-        slot.end.store(0, Relaxed);
+        slot.end.store(End::OPEN.0, Relaxed);
         self.next = index + 1;
         self.chunk.filled.store(self.next, Release);
         Some(index)
@@ -265,10 +289,14 @@ mod tests {
     fn an_open_event_is_seen_and_ends_later() {
         let (mut filler, chunk) = Chunk::new();
         let slot = filler.push(entry(7)).unwrap();
-        assert_eq!(chunk.events().map(|(_, end)| end).collect::<Vec<_>>(), [0]);
-        chunk.finish(slot, 9);
-        chunk.finish(CAPACITY, 9);
-        assert_eq!(chunk.events().map(|(_, end)| end).collect::<Vec<_>>(), [9]);
+        assert_eq!(chunk.events().map(|(_, end)| end).collect::<Vec<_>>(), [End::OPEN]);
+        let end = End::new(9, true);
+        chunk.finish(slot, end);
+        chunk.finish(CAPACITY, end);
+        assert_eq!(
+            chunk.events().map(|(_, end)| (end.ticks(), end.failed())).collect::<Vec<_>>(),
+            [(9, true)]
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What each thread wrote down: its chunks, and who it is.
 
-use crate::chunk::{Chunk, Filler};
+use crate::chunk::{Chunk, End, Filler};
 use crate::clock;
 use crate::host;
 use cresset_dispatch::thread;
@@ -165,7 +165,7 @@ impl Local {
 
     /// Ends the call with this token. One whose chunk is gone is left alone.
     #[inline]
-    pub(crate) fn finish(&mut self, token: u64, end: u64) {
+    pub(crate) fn finish(&mut self, token: u64, end: End) {
         let (number, slot) = ((token >> 32) as u32, (token as u32 as usize).wrapping_sub(1));
         match &self.filler {
             Some(filler) if number == self.chunk => {
@@ -177,7 +177,7 @@ impl Local {
     }
 
     #[cold]
-    fn finish_older(&mut self, number: u32, slot: usize, end: u64) {
+    fn finish_older(&mut self, number: u32, slot: usize, end: End) {
         let Some(i) = self.older.iter().rposition(|older| older.number == number) else { return };
         let older = &mut self.older[i];
         older.chunk.finish(slot, end);

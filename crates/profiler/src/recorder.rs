@@ -3,7 +3,7 @@
 //! What is recorded is the union of what the open windows want; each takes from it what
 //! it asked for. So any number of sessions can be alive at once, and none disturbs another.
 
-use crate::chunk::{Call as CallEntry, Entry, Filler, Full, Name, What};
+use crate::chunk::{Call as CallEntry, End, Entry, Filler, Full, Name, What};
 use crate::clock::{self, Anchor};
 use crate::error::{Error, Result};
 use crate::log::{self, Local, ThreadLog};
@@ -52,8 +52,8 @@ impl Observer for Recorder {
         log::with(|local| enter(local, wants, id, call)).unwrap_or(0)
     }
 
-    fn exit(&self, token: u64) {
-        let end = clock::ticks();
+    fn exit(&self, token: u64, failed: bool) {
+        let end = End::new(clock::ticks(), failed);
         if token != 0 {
             log::with(|local| local.finish(token, end));
         }

@@ -6,7 +6,8 @@ use cresset_dispatch::observe::{self, Argument, Call, Name, Sequence, Span};
 
 /// Tells observers that the operator `name` is at work until the guard drops.
 ///
-/// `arguments` is asked only if someone watches and wants to know.
+/// `arguments` is asked only if someone watches and wants to know. An [`Error`](crate::Error) that is
+/// made meanwhile is taken for the operator's own.
 #[inline]
 #[must_use = "the operator ends when the guard drops"]
 pub fn composite<I: Inputs>(
@@ -14,7 +15,7 @@ pub fn composite<I: Inputs>(
     inputs: I,
     arguments: impl Fn(&mut dyn FnMut(Argument<'_>)),
 ) -> Option<Span> {
-    observe::span(&Composite { name, inputs, arguments })
+    observe::span(&Composite { name, inputs, arguments }).map(Span::failing_on_fault)
 }
 
 struct Composite<I, F> {

@@ -1,5 +1,6 @@
 //! Why an operation failed.
 
+use cresset_dispatch::observe;
 use std::fmt;
 
 /// Why an operation failed: who, what, with values. One pointer wide, so that
@@ -47,6 +48,7 @@ impl Error {
     /// An error of `op`; the text says what was found and what would have been accepted.
     #[cold]
     pub fn new(cause: Cause, op: &'static str, message: impl fmt::Display) -> Error {
+        observe::fault();
         Error(Box::new(Inner { cause, op, message: message.to_string(), source: None }))
     }
 
@@ -56,6 +58,7 @@ impl Error {
         op: &'static str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Error {
+        observe::fault();
         let source = source.into();
         let message = source.to_string();
         Error(Box::new(Inner { cause: Cause::DeviceFailure, op, message, source: Some(source) }))

@@ -3,7 +3,8 @@
 use crate::autograd::check_inference;
 use crate::op::{InFlight, Inputs, Kernel, Op, device_of};
 use crate::{Cause, DType, Device, Error, Key, Result, Tensor, no_grad};
-use cresset_dispatch::{KeySet, observe};
+use cresset_dispatch::KeySet;
+use cresset_dispatch::observe::{self, Span};
 
 impl Tensor {
     /// Writes what `compute` gives into this tensor, on behalf of operator `op` on `inputs`.
@@ -88,7 +89,8 @@ pub trait CallOut: Kernel + Op<Output = Tensor> {
     /// # Errors
     /// As [`Tensor::receive`].
     fn call_out(self, inputs: Self::Inputs<'_>, out: &Tensor) -> Result<()> {
-        let _span = observe::span(&InFlight { op: &self, inputs, name: Self::NAME });
+        let span = observe::span(&InFlight { op: &self, inputs, name: Self::NAME });
+        let _span = span.map(Span::failing_on_fault);
         out.check_free(Self::NAME, inputs)?;
         let (spec, device) = (self.infer(inputs)?, device_of(Self::NAME, inputs)?);
         out.check_fits(Self::NAME, &spec.shape, spec.dtype, device)?;

@@ -17,7 +17,7 @@ impl Observer for Names {
         0
     }
 
-    fn exit(&self, _: u64) {}
+    fn exit(&self, _: u64, _: bool) {}
 }
 
 static NAMES: Names = Names(Mutex::new(BTreeMap::new()));

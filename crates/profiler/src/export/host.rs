@@ -67,6 +67,9 @@ fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
     if !record.finished {
         json.raw(",\"finished\":false");
     }
+    if record.failed {
+        json.raw(",\"failed\":true");
+    }
     if let Some(exact) = &exact {
         json.raw(",\"exact_name\":").raw(exact);
     }

@@ -118,10 +118,11 @@ impl Builder<'_> {
             for (entry, end) in chunk.events().filter(|(entry, _)| (start..=stop).contains(&entry.start)) {
                 match entry.what {
                     What::Call(call) if self.material.calls => {
-                        let finished = (1..=stop).contains(&end);
-                        let end = if finished { end } else { last.max(entry.start) };
+                        let finished = (1..=stop).contains(&end.ticks());
+                        let failed = finished && end.failed();
+                        let end = if finished { end.ticks() } else { last.max(entry.start) };
                         let record = self.record(&chunk, &call, (entry.start, end));
-                        lane.records.push(Record { finished, ..record });
+                        lane.records.push(Record { finished, failed, ..record });
                     }
                     What::Memory(report) if self.material.wants.memory => {
                         lane.reports.push((entry.start, report))

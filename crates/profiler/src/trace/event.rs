@@ -89,6 +89,11 @@ impl<'a> Event<'a> {
         self.record().finished
     }
 
+    /// Whether it returned an error, or a panic went through it.
+    pub fn is_failed(&self) -> bool {
+        self.record().failed
+    }
+
     /// The step it started in.
     pub fn step(&self) -> u32 {
         self.record().step

@@ -82,6 +82,7 @@ pub(crate) struct Record {
     pub(crate) phase: Phase,
     pub(crate) device: Option<Device>,
     pub(crate) finished: bool,
+    pub(crate) failed: bool,
 }
 
 impl Record {
@@ -110,6 +111,7 @@ impl Record {
             phase: Phase::Forward,
             device: None,
             finished: true,
+            failed: false,
         }
     }
 

@@ -9,7 +9,7 @@ use super::saved::Taken;
 use super::waiting::{AddressHasher, ByNode, NodeId, ReadyNodes, Waiting, id};
 use super::{anomaly, hooks};
 use crate::{Cause, Error, Layout, Result, Tensor};
-use cresset_dispatch::observe::{self, Argument, Call, Kind, Name, Sequence};
+use cresset_dispatch::observe::{self, Argument, Call, Kind, Name, Sequence, Span};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -190,7 +190,8 @@ impl Run {
         if self.leading.as_ref().is_some_and(|leading| !leading.contains(&id(node))) {
             return Ok(());
         }
-        let _span = observe::span(&NodeCall { node, grads: &[], kind: Kind::Evaluate });
+        let span = observe::span(&NodeCall { node, grads: &[], kind: Kind::Evaluate });
+        let _span = span.map(Span::failing_on_fault);
         // A node that no gradient reached only passes on that there is none.
         let reached = grads.iter().any(Option::is_some);
         let results = if reached { self.derive(node, grads)? } else { Grads::new() };
@@ -219,7 +220,8 @@ impl Run {
     }
 
     fn run(&self, node: &Arc<Node>, grads: &Grads) -> Result<Grads> {
-        let _span = observe::span(&NodeCall { node, grads, kind: Kind::Backward });
+        let span = observe::span(&NodeCall { node, grads, kind: Kind::Backward });
+        let _span = span.map(Span::failing_on_fault);
         match &node.function {
             Function::Accumulate { leaf, one_at_a_time } => {
                 {

@@ -19,7 +19,7 @@ use crate::autograd::{self, Backward, Grads, How, Saves};
 use crate::ops;
 use crate::{Cause, Device, Error, Key, Result, Tensor};
 pub use cresset_dispatch::Table;
-use cresset_dispatch::observe::{self, Argument, Call, Name, Sequence};
+use cresset_dispatch::observe::{self, Argument, Call, Name, Sequence, Span};
 use cresset_dispatch::{key, memory};
 
 /// An operator: what it is called, takes, gives, and how it is differentiated.
@@ -70,15 +70,18 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     where
         Self: Forward,
     {
-        let _span = observe::span(&InFlight { op: &self, inputs, name: Self::NAME });
+        let span = observe::span(&InFlight { op: &self, inputs, name: Self::NAME });
         let keys = inputs.keys().here();
-        if keys.contains(Key::AUTOGRAD) && !Self::BACKWARD.is_empty() && Self::DIFFERENTIABLE > 0 {
-            autograd::record(self, inputs)
-        } else if Self::VIEW && Self::Output::SEVERAL {
-            Ok(self.forward(inputs)?.map(|_, tensor| tensor.made(How::OneOfSeveral)))
-        } else {
-            self.forward(inputs)
-        }
+        let outcome =
+            if keys.contains(Key::AUTOGRAD) && !Self::BACKWARD.is_empty() && Self::DIFFERENTIABLE > 0 {
+                autograd::record(self, inputs)
+            } else if Self::VIEW && Self::Output::SEVERAL {
+                Ok(self.forward(inputs)?.map(|_, tensor| tensor.made(How::OneOfSeveral)))
+            } else {
+                self.forward(inputs)
+            };
+        Span::end(span, &outcome);
+        outcome
     }
 }
 
@@ -160,7 +163,8 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
 
     /// Calls the in-place form: the first input is changed.
     fn call_in_place(self, inputs: Self::Inputs<'_>) -> Result<()> {
-        let _span = observe::span(&InFlight { op: &self, inputs, name: Self::IN_PLACE });
+        let span = observe::span(&InFlight { op: &self, inputs, name: Self::IN_PLACE });
+        let _span = span.map(Span::failing_on_fault);
         let Some(target) = first(inputs) else {
             let text = "the first operand is to be changed, and a number cannot be";
             return Err(Error::new(Cause::Argument, Self::IN_PLACE, text));
