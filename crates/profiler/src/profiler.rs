@@ -8,6 +8,7 @@ use crate::metadata::Metadata;
 use crate::schedule::Action;
 use crate::session::{self, Session};
 use crate::trace::{About, Event, Trace};
+use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -34,6 +35,8 @@ pub struct Profiler {
     action: Option<Action>,
     step: u64,
     session: Option<Session>,
+    /// What a closure of the user's panicked with, until the profiler has done its part.
+    panic: Option<Box<dyn Any + Send>>,
     trace_id: Option<String>,
     trace: Option<Trace>,
     /// Traces of earlier cycles, the latest first.
@@ -54,6 +57,7 @@ impl Profiler {
             action: None,
             step: 0,
             session: None,
+            panic: None,
             trace_id: None,
             trace: None,
             earlier: Vec::new(),
@@ -74,7 +78,7 @@ impl Profiler {
         if let Err(Error::NoObserverSlot) = outcome {
             (self.action, self.session) = (None, None);
         }
-        outcome
+        self.passed_on(outcome)
     }
 
     /// Ends the current step and begins the next.
@@ -84,8 +88,11 @@ impl Profiler {
     pub fn step(&mut self) -> Result<()> {
         let Some(before) = self.action else { return Err(Error::NotRunning { action: "step" }) };
         let tick = session::now();
+        // A schedule that panics does so before anything has changed.
+        let after = self.action_of(self.step + 1);
         self.step += 1;
-        self.enter(before, self.action_of(self.step), self.step, Some(tick))
+        let outcome = self.enter(before, after, self.step, Some(tick));
+        self.passed_on(outcome)
     }
 
     /// Stops. What was recorded since the last save is handed to `on_trace_ready`.
@@ -95,8 +102,11 @@ impl Profiler {
     /// any case.
     pub fn stop(&mut self) -> Result<()> {
         let Some(before) = self.action.take() else { return Err(Error::NotRunning { action: "stop" }) };
-        let outcome = self.finish(None);
-        if before.is_recording() { outcome.and(self.ready()) } else { outcome }
+        let mut outcome = self.finish(None);
+        if before.is_recording() {
+            outcome = outcome.and(self.ready());
+        }
+        self.passed_on(outcome)
     }
 
     /// Starts, runs `body` and stops. If `body` panics it stops as well, without a save.
@@ -133,7 +143,7 @@ impl Profiler {
             || (before, after) == (Action::Warmup, Action::Warmup);
         if stays {
             if let (Some(session), Some(tick)) = (&mut self.session, tick.filter(|_| after.is_recording())) {
-                session.step(step, tick);
+                session.step(tick);
             }
             return Ok(());
         }
@@ -154,8 +164,9 @@ impl Profiler {
     }
 
     fn prepare(&mut self) -> Result<()> {
-        let id = self.options.trace_id.as_mut().map_or_else(host::trace_id, |make| make());
-        self.trace_id = Some(id);
+        let named = self.options.trace_id.as_mut().map(|make| catch_unwind(AssertUnwindSafe(make)));
+        let named = named.and_then(|outcome| outcome.map_err(|panic| self.panic = Some(panic)).ok());
+        self.trace_id = Some(named.unwrap_or_else(host::trace_id));
         let (calls, devices) = self.watched;
         let (session, outcome) = Session::prepare(self.options.wants, calls, devices);
         self.session = Some(session);
@@ -187,8 +198,21 @@ impl Profiler {
         // Put back also when it panics: the next trace is handed to it all the same.
         let outcome = catch_unwind(AssertUnwindSafe(|| handler(self)));
         self.options.handler = Some(handler);
-        let outcome = outcome.unwrap_or_else(|panic| resume_unwind(panic));
-        outcome.map_err(|source| Error::Handler { source })
+        match outcome {
+            Ok(outcome) => outcome.map_err(|source| Error::Handler { source }),
+            Err(panic) => {
+                self.panic = Some(panic);
+                Ok(())
+            }
+        }
+    }
+
+    /// The outcome, now that everything is in its place; a panic of the user's comes first.
+    fn passed_on(&mut self, outcome: Result<()>) -> Result<()> {
+        match self.panic.take() {
+            Some(panic) => resume_unwind(panic),
+            None => outcome,
+        }
     }
 
     /// Adds a text to the head of the trace: of this one if it is finished, and of all to come.

@@ -4,7 +4,7 @@ use crate::clock::{self, Anchor};
 use crate::device::{Drained, Tap};
 use crate::error::Result;
 use crate::recorder::{Wants, Window};
-use crate::trace::{About, MARGIN, Material, Steps, Trace, build};
+use crate::trace::{About, Material, Steps, Trace, build};
 
 /// A session that is getting ready or recording. Dropped, it leaves nothing behind.
 pub(crate) struct Session {
@@ -12,29 +12,31 @@ pub(crate) struct Session {
     window: Option<Window>,
     wants: Wants,
     calls: bool,
-    /// Steps that began: number and tick.
-    steps: Vec<(u64, u64)>,
+    first_step: u64,
+    /// When each step began, in ticks.
+    steps: Vec<u64>,
 }
 
 impl Session {
     /// Gets devices ready. A device that fails is told of, and the session goes on without.
     pub(crate) fn prepare(wants: Wants, calls: bool, devices: bool) -> (Session, Result<()>) {
         let (tap, outcome) = if devices { Some(Tap::open()).unzip() } else { (None, None) };
-        let session = Session { tap, window: None, wants, calls, steps: Vec::new() };
+        let session = Session { tap, window: None, wants, calls, first_step: 0, steps: Vec::new() };
         (session, outcome.unwrap_or(Ok(())))
     }
 
     /// Starts to record, in step number `step`.
     pub(crate) fn start(&mut self, step: u64) -> Result<()> {
         let window = Window::open(self.wants)?;
-        self.steps.push((step, window.start.ticks));
+        self.first_step = step;
+        self.steps.push(window.start.ticks);
         self.window = Some(window);
         Ok(())
     }
 
     /// Goes on to the next step.
-    pub(crate) fn step(&mut self, step: u64, tick: u64) {
-        self.steps.push((step, tick));
+    pub(crate) fn step(&mut self, tick: u64) {
+        self.steps.push(tick);
     }
 
     /// Ends the recording. The last step ended at `tick`; `None` if it ends here. The trace
@@ -47,14 +49,20 @@ impl Session {
         let drained = self.tap.as_ref().map(Tap::drain);
         let Drained { activities, devices, outcome } =
             drained.unwrap_or(Drained { activities: Vec::new(), devices: Vec::new(), outcome: Ok(()) });
-        let steps = spans(&self.steps, tick.unwrap_or(stop.ticks));
+        let steps = Steps {
+            first: self.first_step,
+            starts: self.steps,
+            end: tick.unwrap_or(stop.ticks),
+            shown,
+            thread: window.thread.number,
+        };
         let material = Material {
             logs: window.logs(),
             wants: self.wants,
             calls: self.calls,
             start: window.start,
             stop,
-            steps: Steps { spans: steps, shown, thread: window.thread.number },
+            steps,
             activities,
             devices,
             about,
@@ -63,11 +71,6 @@ impl Session {
         drop(window);
         (Some(trace), outcome.and(self.tap.map_or(Ok(()), Tap::close)))
     }
-}
-
-fn spans(steps: &[(u64, u64)], end: u64) -> Vec<(u64, u64, u64)> {
-    let ends = steps.iter().skip(1).map(|&(_, tick)| tick - MARGIN).chain([end]);
-    steps.iter().zip(ends).map(|(&(number, start), end)| (number, start, end.max(start))).collect()
 }
 
 /// This moment, for [`Session::step`].

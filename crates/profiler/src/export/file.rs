@@ -52,7 +52,11 @@ fn replace(target: &Path, fill: impl FnOnce(File) -> io::Result<File>) -> io::Re
 /// A name in the same directory that nobody else uses.
 fn beside(target: &Path) -> io::Result<PathBuf> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let Some(name) = target.file_name() else { return Err(io::ErrorKind::IsADirectory.into()) };
+    let Some(name) = target.file_name() else {
+        let is_empty = target.as_os_str().is_empty();
+        let empty = || io::Error::new(io::ErrorKind::InvalidInput, "the path is empty");
+        return Err(if is_empty { empty() } else { io::ErrorKind::IsADirectory.into() });
+    };
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
     hidden.push(format!(".{}.{}.tmp", std::process::id(), COUNT.fetch_add(1, Relaxed)));

@@ -30,9 +30,13 @@ pub(crate) struct Material {
     pub(crate) about: About,
 }
 
-/// The steps a session saw: number, and when it began and ended in ticks.
+/// The steps a session saw, one after the other; times in ticks.
 pub(crate) struct Steps {
-    pub(crate) spans: Vec<(u64, u64, u64)>,
+    /// The number of the first.
+    pub(crate) first: u64,
+    pub(crate) starts: Vec<u64>,
+    /// When the last ended.
+    pub(crate) end: u64,
     /// Whether they are events of their own, as under a schedule.
     pub(crate) shown: bool,
     /// The number of the thread that takes them.
@@ -189,9 +193,8 @@ impl Builder<'_> {
         let steps: Vec<Record> = self
             .material
             .steps
-            .spans
-            .iter()
-            .map(|&(number, start, end)| {
+            .spans()
+            .map(|(number, start, end)| {
                 let name = self.names.text(&format!("{}{number}", names::STEP), false);
                 Record::new(EventKind::Step, name, step_id(), start, end)
             })
@@ -300,10 +303,18 @@ fn join(lanes: Vec<Lane>, scale: &Scale, steps: &Steps) -> (Vec<Thread>, Vec<Rec
 }
 
 impl Steps {
+    /// Number, start and end of each.
+    fn spans(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        let ends = self.starts.iter().skip(1).map(|start| start - tree::MARGIN).chain([self.end]);
+        (self.first..)
+            .zip(&self.starts)
+            .zip(ends)
+            .map(|((number, &start), end)| (number, start, end.max(start)))
+    }
+
     /// The number of the step that runs at `tick`.
     fn at(&self, tick: u64) -> u32 {
-        let begun = self.spans.partition_point(|&(_, start, _)| start <= tick);
-        let span = self.spans.get(begun.saturating_sub(1));
-        span.map_or(0, |&(number, ..)| number as u32)
+        let begun = self.starts.partition_point(|&start| start <= tick);
+        (self.first + begun.saturating_sub(1) as u64) as u32
     }
 }

@@ -19,7 +19,6 @@ pub use memory::{MemoryEvent, MemoryUse};
 pub use record::{EventKind, Phase};
 pub(crate) use record::{NONE, Names, Record};
 pub(crate) use stacks::Stacks;
-pub(crate) use tree::MARGIN;
 pub(crate) use work::DeviceWork;
 
 use crate::error::Result;

@@ -35,7 +35,7 @@ pub(super) fn nest(records: &mut [Record], names: &Names) {
 ///
 /// Readers add times up in doubles, which are off by a nanosecond: an event that is to lie
 /// inside another must end a little before it.
-pub(crate) const MARGIN: u64 = 16;
+pub(super) const MARGIN: u64 = 16;
 
 /// `end`, cut to lie before the end of the parent, and after the `last` start if it can.
 fn inside(end: u64, parent: u64, last: u64) -> u64 {

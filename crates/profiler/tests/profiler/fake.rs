@@ -4,6 +4,9 @@ use cresset_dispatch::activity::{self, Activity, Direction, Failure, Properties,
 use cresset_dispatch::observe::{self, Argument, Call, Kind, Name, Sequence, TensorArgument};
 use cresset_dispatch::{Device, Key, memory};
 use parking_lot::{Mutex, MutexGuard};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -228,4 +231,30 @@ pub(crate) fn directory(name: &str) -> std::path::PathBuf {
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(&path).unwrap();
     path
+}
+
+/// A trace from a file, compressed or not.
+pub(crate) fn read(path: &Path) -> serde_json::Value {
+    let bytes = std::fs::read(path).unwrap();
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return serde_json::from_slice(&bytes).unwrap();
+    }
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Runs the test `name` in a process of its own, which [knows](is_child) that it is one, after the shell
+/// did `setup`.
+pub(crate) fn child(name: &str, setup: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{setup} exec \"$0\" --exact {name} --nocapture"));
+    command.arg(std::env::current_exe().unwrap()).env("CRESSET_CHILD", "1");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Whether this process was made by [`child`].
+pub(crate) fn is_child() -> bool {
+    std::env::var_os("CRESSET_CHILD").is_some()
 }

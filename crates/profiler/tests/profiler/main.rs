@@ -3,6 +3,8 @@
 mod device;
 mod export;
 mod fake;
+mod faults;
+mod files;
 mod memory;
 mod record;
 mod report;
