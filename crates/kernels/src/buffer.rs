@@ -119,6 +119,13 @@ impl Buffer {
         }
     }
 
+    /// The bytes of a buffer that nobody else has yet.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: initialised memory of this length, borrowed from its only owner.
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.bytes) }
+    }
+
     /// Waits until nobody writes, then lends the bytes. A thread may read twice at once.
     #[inline]
     pub fn read(&self) -> Reading<'_> {

@@ -134,6 +134,12 @@ impl Layout {
         self.contiguous
     }
 
+    /// Whether all indices lead to one element, as in a number expanded to a shape.
+    #[inline]
+    pub fn is_one_repeated(&self) -> bool {
+        self.end == self.offset + 1
+    }
+
     /// Whether two indices may lead to the same element, as in an expanded view.
     #[inline]
     pub fn may_overlap(&self) -> bool {

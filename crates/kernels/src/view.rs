@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "the one place that turns bytes into elements")]
 
-use crate::{DType, Element, Layout};
+use crate::{DType, Element, Float, Layout};
 use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn, ShapeBuilder as _};
 use std::marker::PhantomData;
 
@@ -294,6 +294,27 @@ fn check_truths(bytes: &[u8], dtype: DType, layout: &Layout) {
             "truth values other than 0 and 1"
         );
     }
+}
+
+/// Bytes as floats, of which every bit pattern is one.
+///
+/// # Panics
+/// If they are not aligned for the type.
+#[inline]
+pub(crate) fn floats<T: Float>(bytes: &[u8]) -> &[T] {
+    let start: *const T = bytes.as_ptr().cast();
+    assert!(start.is_aligned(), "bytes are not aligned for {}", T::DTYPE);
+    // SAFETY: aligned, initialised, and no longer than the bytes; they stay borrowed.
+    unsafe { std::slice::from_raw_parts(start, bytes.len() / size_of::<T>()) }
+}
+
+/// As [`floats`], to be changed.
+#[inline]
+pub(crate) fn floats_mut<T: Float>(bytes: &mut [u8]) -> &mut [T] {
+    let start: *mut T = bytes.as_mut_ptr().cast();
+    assert!(start.is_aligned(), "bytes are not aligned for {}", T::DTYPE);
+    // SAFETY: aligned, initialised, and no longer than the bytes; they stay borrowed for change.
+    unsafe { std::slice::from_raw_parts_mut(start, bytes.len() / size_of::<T>()) }
 }
 
 /// The integers that are as large as elements of `dtype`.

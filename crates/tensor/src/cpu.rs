@@ -5,7 +5,7 @@
 //! two threads that change each other's inputs wait in turn instead of for each other.
 
 use crate::op::Operand;
-use crate::{DType, Layout, Result, Scalar, Tensor};
+use crate::{DType, Key, Layout, Result, Scalar, Storage, Tensor};
 use cresset_kernels::elementwise;
 use cresset_kernels::{Buffer, Reading, View, ViewMut, Writing};
 use std::borrow::Cow;
@@ -43,6 +43,13 @@ impl Tensor {
     #[inline]
     pub fn elements_mut<'a>(&'a self, writing: &'a mut Writing<'_>) -> ViewMut<'a> {
         ViewMut::new(writing.bytes(), self.dtype(), self.layout())
+    }
+
+    /// Its own of the `bytes` of its storage, for elements one after the other or one repeated.
+    #[inline]
+    fn picked<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let (layout, size) = (self.layout(), self.dtype().size());
+        &bytes[layout.offset() * size..layout.end() * size]
     }
 
     /// This tensor with elements of `dtype`, converted if need be, without a trace.
@@ -176,6 +183,49 @@ pub fn map2(
     let mut writing = out.write();
     run(a.view(&reading_a, &layout_a), b.view(&reading_b, &layout_b), out.elements_mut(&mut writing));
     Ok(())
+}
+
+/// A new tensor made of a host tensor and another or a number, floats of one type and shape that lie one
+/// after the other or are one repeated; `None` for others. Nothing is to be found out or converted,
+/// and nobody else sees the output yet: the whole cost of a call on little is here.
+#[inline]
+pub(crate) fn alike2(
+    a: &Tensor,
+    b: Operand<'_>,
+    run: impl FnOnce(DType, [&[u8]; 2], &mut [u8]),
+) -> Result<Option<Tensor>> {
+    let dtype = a.dtype();
+    let b_is_plain = match b {
+        Operand::Tensor(b) => is_plain(b) && b.dtype() == dtype && b.layout().has_shape(a.shape()),
+        // Not every operator takes truths.
+        Operand::Scalar(b) => !matches!(b, Scalar::Bool(_)),
+    };
+    if !b_is_plain || !is_plain(a) {
+        return Ok(None);
+    }
+    let Some(layout) = Layout::contiguous(a.shape()) else { return Ok(None) };
+    let reading_a = a.read();
+    let fill = |b: &[u8]| {
+        Storage::filled(layout.len() * dtype.size(), dtype, |out| {
+            run(dtype, [a.picked(reading_a.bytes()), b], out)
+        })
+    };
+    let storage = match b {
+        Operand::Scalar(b) => fill(&Number::new(b, dtype).bytes.0[..dtype.size()]),
+        Operand::Tensor(b) if a.storage().same_as(b.storage()) => fill(b.picked(reading_a.bytes())),
+        Operand::Tensor(b) => fill(b.picked(b.read().bytes())),
+    }?;
+    Ok(Some(Tensor::from_parts(storage, layout, dtype)))
+}
+
+/// Whether these are floats on the host, one after the other or one repeated.
+#[inline]
+fn is_plain(tensor: &Tensor) -> bool {
+    let layout = tensor.layout();
+    tensor.device().key == Key::CPU
+        && matches!(tensor.dtype(), DType::F32 | DType::F64)
+        && !layout.is_empty()
+        && (layout.is_contiguous() || layout.is_one_repeated())
 }
 
 /// Fills `out` from `operands`, read as elements of `dtype` and broadcast.

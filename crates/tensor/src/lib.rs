@@ -29,6 +29,7 @@ mod random;
 mod range;
 mod sizes;
 mod storage;
+mod tally;
 mod tensor;
 
 pub use autograd::{Backward, Grads, Saves, no_grad};

@@ -1,12 +1,12 @@
 //! Memory shared by all tensors that alias it.
 
-use crate::{Cause, DType, Device, Element, Error, Key, Result, backend};
+use crate::{Cause, DType, Device, Element, Error, Key, Result, backend, tally};
 use cresset_dispatch::memory::{self, Report};
 use cresset_kernels::Buffer;
 use parking_lot::Mutex;
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use triomphe::{Arc, UniqueArc};
 
 /// Memory that a device owns; only its backend can look inside.
 pub trait DeviceMemory: Any + Send + Sync {
@@ -40,12 +40,17 @@ struct Inner {
     changed_by: Mutex<&'static str>,
 }
 
-/// Bytes of host storages alive.
-static HOST_ALLOCATED: AtomicU64 = AtomicU64::new(0);
+impl Inner {
+    #[inline]
+    fn new(memory: Memory, bytes: usize, device: Device) -> UniqueArc<Inner> {
+        let (version, recorded) = (AtomicU64::new(0), AtomicU64::new(0));
+        UniqueArc::new(Inner { memory, bytes, device, version, recorded, changed_by: Mutex::new("") })
+    }
+}
 
 /// Bytes of host memory that tensors hold now.
 pub fn host_bytes_allocated() -> u64 {
-    HOST_ALLOCATED.load(Relaxed)
+    tally::total()
 }
 
 impl Storage {
@@ -60,6 +65,18 @@ impl Storage {
         Ok(Storage::of(memory, bytes, device))
     }
 
+    /// New host memory for elements of `dtype`, filled before anybody else can see it: that takes no
+    /// lock.
+    #[inline]
+    pub(crate) fn filled(bytes: usize, dtype: DType, fill: impl FnOnce(&mut [u8])) -> Result<Storage> {
+        let mut inner = Inner::new(Memory::Host(host(bytes, dtype)?), bytes, Device::CPU);
+        if let Memory::Host(buffer) = &mut inner.memory {
+            count(buffer);
+            fill(buffer.bytes_mut());
+        }
+        Ok(Storage(inner.shareable()))
+    }
+
     /// The memory of a vector, not copied; the vector, if it is not aligned for any element type.
     pub(crate) fn from_vec<T: Element>(elements: Vec<T>) -> Result<Storage, Vec<T>> {
         let buffer = Buffer::from_vec(elements)?;
@@ -69,14 +86,7 @@ impl Storage {
 
     #[inline]
     fn of(memory: Memory, bytes: usize, device: Device) -> Storage {
-        let storage = Storage(Arc::new(Inner {
-            memory,
-            bytes,
-            device,
-            version: AtomicU64::new(0),
-            recorded: AtomicU64::new(0),
-            changed_by: Mutex::new(""),
-        }));
+        let storage = Storage(Inner::new(memory, bytes, device).shareable());
         if let Some(buffer) = storage.host() {
             count(buffer);
         }
@@ -152,7 +162,7 @@ impl Storage {
 
     /// How many tensors hold this memory.
     pub(crate) fn holders(&self) -> usize {
-        Arc::strong_count(&self.0)
+        Arc::count(&self.0)
     }
 
     /// Whether both are the same memory.
@@ -169,27 +179,34 @@ fn host(bytes: usize, dtype: DType) -> Result<Buffer> {
 }
 
 /// Counts a new buffer, and tells who listens.
+#[inline]
 fn count(buffer: &Buffer) {
-    let bytes = buffer.len() as u64;
-    let allocated = HOST_ALLOCATED.fetch_add(bytes, Relaxed) + bytes;
-    if bytes > 0 {
-        report(buffer.address(), bytes as i64, allocated);
-    }
+    let bytes = buffer.len() as i64;
+    tally::add(bytes);
+    report(buffer, bytes);
 }
 
 #[inline]
-fn report(address: usize, bytes: i64, allocated: u64) {
-    memory::report(|| Report { device: Device::CPU, address, bytes, allocated, reserved: 0 });
+fn report(buffer: &Buffer, bytes: i64) {
+    if bytes != 0 {
+        let address = buffer.address();
+        memory::report(|| Report {
+            device: Device::CPU,
+            address,
+            bytes,
+            allocated: tally::total(),
+            reserved: 0,
+        });
+    }
 }
 
 impl Drop for Inner {
+    #[inline]
     fn drop(&mut self) {
         if let Memory::Host(buffer) = &self.memory {
-            let bytes = self.bytes as u64;
-            let allocated = HOST_ALLOCATED.fetch_sub(bytes, Relaxed) - bytes;
-            if bytes > 0 {
-                report(buffer.address(), -(bytes as i64), allocated);
-            }
+            let bytes = -(self.bytes as i64);
+            tally::add(bytes);
+            report(buffer, bytes);
         }
     }
 }

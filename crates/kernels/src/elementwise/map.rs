@@ -5,8 +5,9 @@
 
 use super::large::{self, LARGE};
 use super::spread;
+use crate::view::{floats, floats_mut};
 use crate::wide::wide;
-use crate::{Element, View, ViewMut};
+use crate::{Element, Float, View, ViewMut};
 
 /// `out = f(x)`
 #[inline]
@@ -40,6 +41,47 @@ pub(crate) fn map2<A: Element, B: Element, O: Element>(
         (Some(a), Some(b), Some(out)) => large::map2(a, b, out, &each),
         _ => spread::map2(a, b, out, &each),
     }
+}
+
+/// `out = f(a, b)` for floats that lie one after the other, given as their bytes. An operand of one
+/// element stands for as many as there are.
+#[inline]
+pub(super) fn map2_bytes<T: Float>([a, b]: [&[u8]; 2], out: &mut [u8], f: impl Fn(T, T) -> T + Copy + Sync) {
+    let out: &mut [T] = floats_mut(out);
+    match (floats(a), floats(b)) {
+        (a, b) if a.len() == out.len() && b.len() == out.len() => map2_slices(a, b, out, f),
+        (&[a], &[b]) => out.fill(f(a, b)),
+        (&[a], b) => map1_slices(
+            b,
+            out,
+            #[inline(always)]
+            move |b| f(a, b),
+        ),
+        (a, &[b]) => map1_slices(
+            a,
+            out,
+            #[inline(always)]
+            move |a| f(a, b),
+        ),
+        (a, b) => panic!("elementwise: {} and {} elements for {}", a.len(), b.len(), out.len()),
+    }
+}
+
+#[inline]
+fn map1_slices<T: Float>(x: &[T], out: &mut [T], f: impl Fn(T) -> T + Copy + Sync) {
+    assert_eq!(x.len(), out.len(), "elementwise: the operand and the output differ in length");
+    if out.len() < LARGE {
+        return zip1(x, out, f);
+    }
+    large::map1(x, out, &|x: &[T], out: &mut [T]| zip1(x, out, f));
+}
+
+#[inline]
+fn map2_slices<T: Float>(a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T) -> T + Copy + Sync) {
+    if out.len() < LARGE {
+        return zip2(a, b, out, f);
+    }
+    large::map2(a, b, out, &|a: &[T], b: &[T], out: &mut [T]| zip2(a, b, out, f));
 }
 
 /// `out = f(a, b, c)`

@@ -26,7 +26,7 @@ use crate::functions::{
     Binary, BitsBinary, DivideBinary, FloatBinary, FloatTernary, NumberUnary, Ternary, Unary,
 };
 use crate::{DType, Element, Scalar, View, ViewMut, with_dtype};
-use map::{map1, map2, map3, update1, update2, update3};
+use map::{map1, map2, map2_bytes, map3, update1, update2, update3};
 
 // Functions are inlined always, however large: loops are compiled for processors with vectors of
 // their own, and a function that is called from there is compiled for none.
@@ -182,6 +182,21 @@ binaries! {
     Binary, elements, "all element types": binary, binary_in_place;
     DivideBinary, numbers, "all but bool": divide_binary, divide_binary_in_place;
     FloatBinary, floats, "floats": float_binary, float_binary_in_place;
+}
+
+/// `out = f(a, b)` for `dtype` F32 or F64, all elements one after the other, or one that stands for all:
+/// what [`binary`] does, for those who know so much already.
+#[inline]
+pub fn binary_bytes(f: impl Binary, dtype: DType, operands: [&[u8]; 2], out: &mut [u8]) {
+    floats!(dtype, T => map2_bytes(operands, out, #[inline(always)] move |a: T, b: T| f.apply(a, b)),
+        single => panic!("half precision is computed as f32"));
+}
+
+/// As [`binary_bytes`], for functions that only floats have.
+#[inline]
+pub fn float_binary_bytes(f: impl FloatBinary, dtype: DType, operands: [&[u8]; 2], out: &mut [u8]) {
+    floats!(dtype, T => map2_bytes(operands, out, #[inline(always)] move |a: T, b: T| f.apply(a, b)),
+        single => panic!("half precision is computed as f32"));
 }
 
 /// `out = f(a, b)` for integers and bool.

@@ -4,7 +4,9 @@ use super::pair::{self, Pair, meet};
 use super::{scalar_argument, scaled};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
-use crate::{Backward, Cause, DType, Error, Grads, Inputs, Kernel, Op, Result, Scalar, Spec, Tensor, grads};
+use crate::{
+    Backward, Cause, DType, Error, Grads, Inputs, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{elementwise, functions};
 
@@ -82,6 +84,17 @@ macro_rules! sums {
 
             fn infer(&$self, $inputs: Pair<'_>) -> Result<Spec> {
                 $infer
+            }
+
+            #[inline]
+            fn quick(&self, ($a, $b): Pair<'_>) -> Result<Option<Tensor>> {
+                let f = functions::$function { alpha: self.alpha };
+                match ($order, self.alpha) {
+                    ((Operand::Tensor(a), b), Scalar::Int(_) | Scalar::Float(_)) => {
+                        cpu::alike2(a, b, |dtype, operands, out| elementwise::binary_bytes(f, dtype, operands, out))
+                    }
+                    _ => Ok(None),
+                }
             }
 
             fn cpu(&self, ($a, $b): Pair<'_>, out: &Tensor) -> Result<()> {
@@ -165,6 +178,13 @@ impl Kernel for Mul {
         pair::elements::infer(Self::NAME, inputs)
     }
 
+    #[inline]
+    fn quick(&self, (a, b): Pair<'_>) -> Result<Option<Tensor>> {
+        cpu::alike2(a, b, |dtype, operands, out| {
+            elementwise::binary_bytes(functions::Mul, dtype, operands, out);
+        })
+    }
+
     fn cpu(&self, inputs: Pair<'_>, out: &Tensor) -> Result<()> {
         pair::elements::run(Self::NAME, functions::Mul, inputs, out)
     }
@@ -198,6 +218,13 @@ impl Kernel for Div {
 
     fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
         pair::floats::infer(Self::NAME, inputs)
+    }
+
+    #[inline]
+    fn quick(&self, (a, b): Pair<'_>) -> Result<Option<Tensor>> {
+        cpu::alike2(a, b, |dtype, operands, out| {
+            elementwise::float_binary_bytes(functions::Div, dtype, operands, out);
+        })
     }
 
     fn cpu(&self, inputs: Pair<'_>, out: &Tensor) -> Result<()> {
