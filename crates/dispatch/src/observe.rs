@@ -93,6 +93,16 @@ pub struct Sequence {
 pub trait Call {
     /// The public name, e.g. `aten::add`.
     fn name(&self) -> Name<'_>;
+    /// Which of several operators with that name, e.g. `Tensor` for `aten::add.Tensor`; empty if
+    /// there is one only, or it is not known.
+    fn overload(&self) -> &'static str {
+        ""
+    }
+    /// For a module's call, a number that stays the same for all calls of one module; 0 if
+    /// there is none.
+    fn instance(&self) -> u64 {
+        0
+    }
     /// What the call is.
     fn kind(&self) -> Kind {
         Kind::Operator

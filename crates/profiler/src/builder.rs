@@ -106,6 +106,13 @@ impl Builder {
         self
     }
 
+    /// Records which overload of an operator was called: `aten::add` is then `aten::add.Tensor`
+    /// in traces, and tables can be [grouped](crate::Grouping::by_overload_name) by it.
+    pub fn capture_overload_names(mut self, on: bool) -> Builder {
+        self.wants.overloads = on;
+        self
+    }
+
     /// Whether to record all threads, or only the one that starts the session. All by
     /// default; other threads pay nothing to speak of for a session that does not want them.
     pub fn all_threads(mut self, on: bool) -> Builder {

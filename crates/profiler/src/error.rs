@@ -52,6 +52,13 @@ pub enum Error {
         /// The key that was asked for.
         asked: String,
     },
+    /// A metric that stacks cannot be weighed by.
+    StackMetric {
+        /// The metric that was asked for.
+        asked: String,
+    },
+    /// Stacks were asked for, but not recorded.
+    NoStacks,
     /// A metadata key that the trace format uses itself.
     ReservedKey {
         /// The key.
@@ -104,6 +111,13 @@ impl fmt::Display for Error {
                     "cannot sort by {asked:?}: legal keys are {}",
                     crate::averages::SORT_KEYS.join(", ")
                 )
+            }
+            Error::StackMetric { asked } => {
+                let legal = crate::export::stacks::METRICS.join(", ");
+                write!(f, "cannot weigh stacks by {asked:?}: legal metrics are {legal}")
+            }
+            Error::NoStacks => {
+                f.write_str("cannot export stacks: they were not recorded, use with_stack(true)")
             }
             Error::ReservedKey { key } => {
                 write!(f, "metadata key {key:?} is used by the trace format itself")

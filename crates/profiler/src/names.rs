@@ -42,8 +42,18 @@ pub(crate) const SPAN: &str = "PyTorch Profiler (0)";
 pub(crate) fn category(kind: EventKind) -> &'static str {
     match kind {
         EventKind::Operator | EventKind::Evaluate | EventKind::Backward => "cpu_op",
-        EventKind::Scope | EventKind::Module | EventKind::Step => "user_annotation",
+        EventKind::Scope | EventKind::Step => "user_annotation",
+        EventKind::Module => "python_function",
         EventKind::Launch => "privateuse1_runtime",
+    }
+}
+
+/// c10's number of a kind of recorded call.
+pub(crate) fn scope(kind: EventKind) -> u8 {
+    match kind {
+        EventKind::Backward => 1,
+        EventKind::Scope | EventKind::Step => 7,
+        EventKind::Operator | EventKind::Evaluate | EventKind::Module | EventKind::Launch => 0,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Numbers are written seven bits at a time, low bits first, so most dimensions take one
 //! byte. A record is its length in four bytes, the FLOPs, the number of its stack (0 if
-//! it has none), then each argument.
+//! it has none), the overload's name, then each argument.
 
 use cresset_dispatch::observe::{Argument, TensorArgument};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -64,12 +64,14 @@ impl<'a> Packer<'a> {
         &mut self,
         flops: u64,
         stack: u64,
+        overload: &str,
         arguments: impl FnOnce(&mut dyn FnMut(Argument<'_>)),
     ) {
         let head = self.at;
         self.at += 4;
         self.number(flops);
         self.number(stack);
+        self.text(overload);
         arguments(&mut |argument| self.argument(argument));
         let bytes = (self.at - head - 4) as u32;
         for (i, byte) in bytes.to_le_bytes().into_iter().enumerate() {
@@ -204,14 +206,27 @@ pub struct TensorInput {
 /// Reads what a [`Packer`] wrote. Bytes that are none of its records end the reading.
 pub(crate) struct Unpacker<'a>(pub(crate) &'a [u8]);
 
+/// What stands before the arguments.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) flops: u64,
+    pub(crate) stack: u64,
+    pub(crate) overload: String,
+}
+
 impl Unpacker<'_> {
+    /// Must be read before the arguments.
+    pub(crate) fn head(&mut self) -> Option<Head> {
+        Some(Head { flops: self.number()?, stack: self.number()?, overload: self.text()? })
+    }
+
     fn byte(&mut self) -> Option<u8> {
         let (&byte, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(byte)
     }
 
-    pub(crate) fn number(&mut self) -> Option<u64> {
+    fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -284,7 +299,7 @@ mod tests {
         let tensor = TensorArgument { shape: &[2, 300], strides: &[300, 1], dtype: "f32" };
         let arena: Vec<AtomicU8> = (0..512).map(|_| AtomicU8::new(0)).collect();
         let mut packer = Packer::new(&arena);
-        packer.record(1 << 40, 7, |visit| {
+        packer.record(1 << 40, 7, "out", |visit| {
             visit(Argument::Tensor(tensor));
             visit(Argument::Tensors(&[tensor, tensor]));
             visit(Argument::Int(-1));
@@ -299,7 +314,8 @@ mod tests {
         let bytes: Vec<u8> = arena[..packer.written()].iter().map(|byte| byte.load(Relaxed)).collect();
         assert_eq!(u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize, bytes.len() - 4);
         let mut unpacker = Unpacker(&bytes[4..]);
-        assert_eq!((unpacker.number(), unpacker.number()), (Some(1 << 40), Some(7)));
+        let head = Head { flops: 1 << 40, stack: 7, overload: "out".to_owned() };
+        assert_eq!(unpacker.head(), Some(head));
         let back = TensorInput { shape: vec![2, 300], strides: vec![300, 1], dtype: "f32".to_owned() };
         assert_eq!(
             unpacker.collect::<Vec<_>>(),

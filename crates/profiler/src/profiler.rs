@@ -3,6 +3,7 @@
 use crate::averages::{Averages, Grouping};
 use crate::builder::Builder;
 use crate::error::{BoxError, Error, Result};
+use crate::export::stacks;
 use crate::host;
 use crate::metadata::Metadata;
 use crate::schedule::Action;
@@ -301,6 +302,17 @@ impl Profiler {
     /// Nothing was recorded yet, or the file cannot be written.
     pub fn export_html(&self, path: impl AsRef<Path>) -> Result<()> {
         self.trace_for("export a report")?.export_html(path)
+    }
+
+    /// Writes where time was spent, one line per stack, for flame graphs: see
+    /// [`Trace::export_stacks`]. With `acc_events`, of earlier cycles too.
+    ///
+    /// # Errors
+    /// Nothing was recorded yet, without stacks, there is no such metric, or the file cannot be
+    /// written.
+    pub fn export_stacks(&self, path: impl AsRef<Path>, metric: &str) -> Result<()> {
+        let last = self.trace_for("export stacks")?;
+        stacks::export(std::iter::once(last).chain(&self.earlier), path.as_ref(), metric)
     }
 
     /// The number of the current step.

@@ -21,6 +21,7 @@ pub(crate) struct Wants {
     pub(crate) flops: bool,
     pub(crate) memory: bool,
     pub(crate) stack: bool,
+    pub(crate) overloads: bool,
     pub(crate) all_threads: bool,
 }
 
@@ -28,6 +29,7 @@ const SHAPES: u32 = 1;
 const FLOPS: u32 = 2;
 const ALL_THREADS: u32 = 4;
 const STACK: u32 = 8;
+const OVERLOADS: u32 = 16;
 
 impl Wants {
     fn bits(self) -> u32 {
@@ -35,7 +37,8 @@ impl Wants {
         let shapes = if self.shapes || self.flops { SHAPES } else { 0 };
         let flops = if self.flops { FLOPS } else { 0 };
         let stack = if self.stack { STACK } else { 0 };
-        shapes | flops | stack | if self.all_threads { ALL_THREADS } else { 0 }
+        let overloads = if self.overloads { OVERLOADS } else { 0 };
+        shapes | flops | stack | overloads | if self.all_threads { ALL_THREADS } else { 0 }
     }
 }
 
@@ -112,8 +115,11 @@ fn describe(filler: &mut Filler, wants: u32, id: u64, call: &dyn Call) -> std::r
             Name::Packed { at: filler.pack(|packer| packer.raw(name.as_bytes()))?, bytes: name.len() as u32 }
         }
     };
-    let details =
-        if wants & (SHAPES | STACK) == 0 { None } else { Some(describe_further(filler, wants, call)?) };
+    let details = if wants & (SHAPES | STACK | OVERLOADS) == 0 {
+        None
+    } else {
+        Some(describe_further(filler, wants, call)?)
+    };
     let call = CallEntry::new(id, name, call.kind(), call.device(), call.sequence(), details);
     Ok(What::Call(call))
 }
@@ -127,7 +133,8 @@ fn describe_further(filler: &mut Filler, wants: u32, call: &dyn Call) -> std::re
             call.arguments(visit);
         }
     };
-    filler.pack(|packer| packer.record(flops, stack, arguments))
+    let overload = if wants & OVERLOADS == 0 { "" } else { call.overload() };
+    filler.pack(|packer| packer.record(flops, stack, overload, arguments))
 }
 
 /// The windows that are open now.

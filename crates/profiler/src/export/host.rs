@@ -1,6 +1,6 @@
 //! What the host did, as trace events.
 
-use super::chrome::{Chrome, Spelling, Track};
+use super::chrome::{Chrome, Spelling, Track, written};
 use super::json::Json;
 use crate::names;
 use crate::pack::{Input, TensorInput};
@@ -45,8 +45,10 @@ fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
     let record = event.record();
     let (name, exact) = std::mem::take(&mut chrome.names[record.name as usize]);
     let wants = chrome.trace.wants;
+    let overload = event.overload_name().map(|overload| written(&format!("{}.{overload}", event.name())).0);
     let stack = chrome.stacks.get_mut(record.stack as usize).map(std::mem::take);
-    let json = chrome.slice(names::category(record.kind), &name, track, (record.start, record.end));
+    let shown = overload.as_ref().unwrap_or(&name);
+    let json = chrome.slice(names::category(record.kind), shown, track, (record.start, record.end));
     json.raw("\"External id\":").number(record.id).raw(",\"Record function id\":0");
     if let Some(sequence) = event.sequence() {
         json.raw(",\"Sequence number\":").number(sequence.number);

@@ -1,5 +1,6 @@
 //! Traces as files.
 
+pub(crate) mod averages;
 pub(crate) mod chrome;
 mod device;
 mod file;

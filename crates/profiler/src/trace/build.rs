@@ -7,7 +7,7 @@ use crate::chunk::{Call, Chunk, Name, What};
 use crate::clock::{Anchor, Scale};
 use crate::log::ThreadLog;
 use crate::names;
-use crate::pack::Unpacker;
+use crate::pack::{Head, Unpacker};
 use crate::recorder::Wants;
 use cresset_dispatch::activity::{Activity, Properties};
 use cresset_dispatch::memory::Report;
@@ -161,15 +161,18 @@ impl Builder<'_> {
         }
         let wants = self.material.wants;
         let wants_inputs = wants.shapes || wants.flops;
-        if let Some(at) = call.details().filter(|_| wants_inputs || wants.stack) {
+        if let Some(at) = call.details().filter(|_| wants_inputs || wants.stack || wants.overloads) {
             let copy = self.details.len();
-            let (flops, stack) = self.copy_details(chunk, at);
+            let head = self.copy_details(chunk, at);
             if wants.stack {
-                record.stack = self.stacks.add(stack);
+                record.stack = self.stacks.add(head.stack);
+            }
+            if wants.overloads && !head.overload.is_empty() {
+                record.overload = self.names.text(&head.overload, false);
             }
             if wants_inputs {
                 record.details = u32::try_from(copy).unwrap_or(NONE);
-                record.flops = if wants.flops { flops } else { 0 };
+                record.flops = if wants.flops { head.flops } else { 0 };
             } else {
                 self.details.truncate(copy);
             }
@@ -177,14 +180,13 @@ impl Builder<'_> {
         record
     }
 
-    /// Copies a packed record to the end; returns its FLOPs and the number of its stack.
-    fn copy_details(&mut self, chunk: &Chunk, at: u32) -> (u64, u64) {
+    /// Copies a packed record to the end; returns what stands before the arguments.
+    fn copy_details(&mut self, chunk: &Chunk, at: u32) -> Head {
         let copy = self.details.len();
         self.details.extend(chunk.bytes(at).take(4));
         let length = super::length_at(&self.details, copy);
         self.details.extend(chunk.bytes(at).skip(4).take(length));
-        let mut head = Unpacker(self.details.get(copy + 4..).unwrap_or_default());
-        (head.number().unwrap_or(0), head.number().unwrap_or(0))
+        Unpacker(self.details.get(copy + 4..).unwrap_or_default()).head().unwrap_or_default()
     }
 
     /// Shows steps on the thread that takes them, or on a track of their own if a scope of

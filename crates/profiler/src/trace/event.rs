@@ -51,7 +51,7 @@ impl<'a> Event<'a> {
 
     /// Whether a program or the profiler named it.
     pub fn is_user_annotation(&self) -> bool {
-        matches!(self.kind(), EventKind::Scope | EventKind::Module | EventKind::Step)
+        matches!(self.kind(), EventKind::Scope | EventKind::Step)
     }
 
     /// Where its tensors live; the host if it has none.
@@ -144,8 +144,15 @@ impl<'a> Event<'a> {
         let at = Some(self.record().details).filter(|&at| at != NONE)? as usize;
         let bytes = self.trace.details.get(at + 4..)?;
         let mut unpacker = Unpacker(bytes.get(..super::length_at(&self.trace.details, at))?);
-        let (_flops, _stack) = (unpacker.number()?, unpacker.number()?);
+        unpacker.head()?;
         Some(unpacker.collect())
+    }
+
+    /// Which of several operators with its name, e.g. `Tensor`; known with
+    /// `capture_overload_names`.
+    pub fn overload_name(&self) -> Option<&'a str> {
+        let overload = Some(self.record().overload).filter(|&name| name != NONE)?;
+        Some(self.trace.names.get(overload))
     }
 
     /// Where it was called from, innermost first: frames of the program only, without those of

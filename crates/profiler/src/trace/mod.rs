@@ -24,6 +24,7 @@ pub(crate) use work::DeviceWork;
 use crate::error::Result;
 use crate::export::chrome::{self, Spelling};
 use crate::export::report::HtmlReport;
+use crate::export::stacks as stacks_file;
 use crate::metadata::Metadata;
 use crate::recorder::Wants;
 use cresset_dispatch::activity::{Activity, Properties};
@@ -155,6 +156,18 @@ impl Trace {
     /// The same page, to be told the machine's [peak](crate::Peak) before it is written.
     pub fn html_report(&self) -> HtmlReport<'_> {
         HtmlReport::new(self)
+    }
+
+    /// Writes where time was spent, one line per stack: frames from the outermost on, joined by
+    /// semicolons, and microseconds. inferno, flamegraph.pl and speedscope read it.
+    ///
+    /// `metric` is `self_cpu_time_total`, or `self_device_time_total` for the device time of what
+    /// was launched there.
+    ///
+    /// # Errors
+    /// There is no such metric, stacks were not recorded, or the file cannot be written.
+    pub fn export_stacks(&self, path: impl AsRef<Path>, metric: &str) -> Result<()> {
+        stacks_file::export([self], path.as_ref(), metric)
     }
 }
 

@@ -74,6 +74,8 @@ pub(crate) struct Record {
     pub(crate) step: u32,
     /// Where the trace's bytes hold the arguments.
     pub(crate) details: u32,
+    /// The name of the overload.
+    pub(crate) overload: u32,
     /// Which of the trace's stacks it was called from.
     pub(crate) stack: u32,
     /// For a launch, its activity.
@@ -105,6 +107,7 @@ impl Record {
             depth: 0,
             step: 0,
             details: NONE,
+            overload: NONE,
             stack: NONE,
             launch: NONE,
             kind,

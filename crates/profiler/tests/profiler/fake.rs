@@ -26,11 +26,22 @@ pub(crate) struct Op {
     pub(crate) shapes: Vec<Vec<usize>>,
     pub(crate) flops: u64,
     pub(crate) sequence: Option<Sequence>,
+    pub(crate) overload: &'static str,
+    pub(crate) instance: u64,
 }
 
 impl Op {
     pub(crate) fn new(name: &'static str) -> Op {
-        Op { name, kind: Kind::Operator, device: Some(Device::CPU), shapes: vec![], flops: 0, sequence: None }
+        Op {
+            name,
+            kind: Kind::Operator,
+            device: Some(Device::CPU),
+            shapes: vec![],
+            flops: 0,
+            sequence: None,
+            overload: "",
+            instance: 0,
+        }
     }
 
     pub(crate) fn kind(self, kind: Kind) -> Op {
@@ -53,6 +64,10 @@ impl Op {
         Op { sequence: Some(Sequence { number, forward_thread }), ..self }
     }
 
+    pub(crate) fn overload(self, overload: &'static str) -> Op {
+        Op { overload, ..self }
+    }
+
     /// Makes the call, with `body` inside.
     pub(crate) fn run<R>(self, body: impl FnOnce() -> R) -> R {
         let _span = observe::span(&self);
@@ -63,6 +78,14 @@ impl Op {
 impl Call for Op {
     fn name(&self) -> Name<'_> {
         Name::Static(self.name)
+    }
+
+    fn overload(&self) -> &'static str {
+        self.overload
+    }
+
+    fn instance(&self) -> u64 {
+        self.instance
     }
 
     fn kind(&self) -> Kind {

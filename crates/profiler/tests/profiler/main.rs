@@ -12,3 +12,4 @@ mod schedule;
 mod sessions;
 mod stacks;
 mod table;
+mod torch_tables;

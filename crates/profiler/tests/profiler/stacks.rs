@@ -175,3 +175,50 @@ fn export_chrome_trace_includes_shape_and_stack_args_when_enabled() {
         }
     }
 }
+
+#[test]
+fn export_stacks_folds_frames_outermost_first() {
+    let _alone = alone();
+    let path = directory("folded").join("stacks.txt");
+    let ((), profiler) = Profiler::builder()
+        .with_stack(true)
+        .run(|_| {
+            outer();
+            outer();
+        })
+        .unwrap();
+    profiler.export_stacks(&path, "self_cpu_time_total").unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let mut stacks = std::collections::HashSet::new();
+    for line in text.lines() {
+        let (stack, micros) = line.rsplit_once(' ').unwrap();
+        assert!(micros.parse::<u64>().unwrap() > 0);
+        assert!(!stack.contains(' ') && stacks.insert(stack), "{line}");
+        let at = |name: &str| stack.split(';').position(|frame| frame.ends_with(name));
+        assert!(at("inner").is_none() || at("outer") < at("inner"), "{line}");
+    }
+    // The two scopes and the two operators, each from two lines.
+    assert_eq!(stacks.len(), 4);
+    // For flame graphs and speedscope, which are not part of the build.
+    if let Ok(keep) = std::env::var("CRESSET_KEEP_STACKS") {
+        fs::copy(&path, keep).unwrap();
+    }
+}
+
+#[test]
+fn export_stacks_says_what_it_needs() {
+    let _alone = alone();
+    let path = directory("metrics").join("stacks.txt");
+    let (_, profiler) = Profiler::builder().with_stack(true).run(|_| outer()).unwrap();
+    let error = profiler.export_stacks(&path, "cpu_time").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "cannot weigh stacks by \"cpu_time\": legal metrics are self_cpu_time_total, self_device_time_total, \
+         self_npu_time_total, self_cuda_time_total, self_xpu_time_total, self_privateuse1_time_total"
+    );
+    profiler.export_stacks(&path, "self_npu_time_total").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "", "nothing ran on a device");
+    let (_, plain) = Profiler::builder().run(|_| outer()).unwrap();
+    let error = plain.export_stacks(&path, "self_cpu_time_total").unwrap_err().to_string();
+    assert_eq!(error, "cannot export stacks: they were not recorded, use with_stack(true)");
+}

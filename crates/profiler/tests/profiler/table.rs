@@ -1,7 +1,7 @@
 //! Averages and tables.
 
-use crate::fake::{Op, alone, op};
-use cresset_profiler::{Grouping, Profiler, Schedule, record_function};
+use crate::fake::{Op, alone, directory, op};
+use cresset_profiler::{Averages, Grouping, Profiler, Row, Schedule, record_function};
 
 #[test]
 fn key_averages_table_contains_expected_columns() {
@@ -118,4 +118,122 @@ fn long_names_are_cut() {
     let table = profiler.key_averages().unwrap().table().to_string();
     let line = table.lines().nth(3).unwrap();
     assert!(line.starts_with(&format!("{}...  ", "x".repeat(52))), "{line}");
+}
+
+#[test]
+fn stacks_split_rows_at_the_call_site() {
+    let _alone = alone();
+    let ((), profiler) = Profiler::builder()
+        .with_stack(true)
+        .run(|_| {
+            (0..3).for_each(|_| record_function("same").run(|| ()));
+            record_function("same").run(|| ());
+        })
+        .unwrap();
+    assert_eq!(profiler.key_averages().unwrap().len(), 1);
+    let rows = profiler.key_averages_by(Grouping::default().by_stack(1)).unwrap();
+    let counts: Vec<_> = rows.iter().map(|row| (row.count, row.stack.len())).collect();
+    assert_eq!(counts, [(3, 1), (1, 1)]);
+    assert!(rows[0].stack[0].contains("tests/profiler/table.rs:"), "{:?}", rows[0].stack);
+    let table = rows.table().max_src_column_width(None).to_string();
+    assert!(table.contains("Source Location") && table.contains(&rows[1].stack[0]), "{table}");
+    let deeper = profiler.key_averages_by(Grouping::default().by_stack(3)).unwrap();
+    assert!(deeper.iter().any(|row| row.stack.len() > 1));
+    assert!(!profiler.key_averages().unwrap().table().to_string().contains("Source Location"));
+}
+
+#[test]
+fn stacks_and_flops_stand_below_their_own_titles() {
+    let row = Row {
+        key: "aten::mm".to_owned(),
+        count: 1,
+        flops: 48,
+        stack: vec!["a.rs:1:a".to_owned(), "b.rs:2:b".to_owned()],
+        ..Row::default()
+    };
+    let table = Averages::from_iter([row]).with_flops(true).table().to_string();
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[1].ends_with("  Source Location   Total FLOPs  "), "{table}");
+    assert!(lines[3].ends_with("  a.rs:1:a            48.000  "), "{table}");
+    assert!(lines[4].ends_with("  b.rs:2:b                    "), "{table}");
+}
+
+#[test]
+fn rows_are_an_ordinary_slice() {
+    let _alone = alone();
+    let ((), profiler) = Profiler::builder()
+        .run(|_| {
+            op("aten::b");
+            (0..2).for_each(|_| op("aten::a"));
+        })
+        .unwrap();
+    let mut rows = profiler.key_averages().unwrap();
+    assert_eq!((rows.len(), rows[1].key.as_str()), (2, "aten::a"));
+    rows.sort_by_key(|row| row.key.clone());
+    assert_eq!(rows.first().unwrap().count, 2);
+    rows.sort_by_key_name("key").unwrap();
+    assert_eq!(rows.first().unwrap().key, "aten::b");
+    let total: u64 = (&rows).into_iter().map(|row| row.count).sum();
+    assert_eq!((total, rows.total_average().count), (3, 3));
+    assert_eq!(rows.total_average().self_cpu_time_total, rows.self_cpu_time_total());
+    let keys: Vec<String> = rows.into_iter().map(|row| row.key).collect();
+    assert_eq!(keys, ["aten::b", "aten::a"]);
+}
+
+#[test]
+fn rows_describe_their_first_event_and_add_up() {
+    let _alone = alone();
+    let ((), profiler) =
+        Profiler::builder().run(|_| record_function("outer").run(|| op("aten::add"))).unwrap();
+    let rows = profiler.key_averages().unwrap();
+    assert_eq!((rows[0].scope, rows[1].scope), (7, 0));
+    assert_eq!(rows[1].cpu_parent.as_deref(), Some("outer"));
+    assert_eq!(rows[0].cpu_children, ["aten::add"]);
+    assert_eq!((rows[1].node_id, rows[1].is_async, rows[1].is_remote), (None, false, false));
+    let mut sum = rows[1].clone();
+    sum += &rows[1];
+    assert_eq!((sum.count, sum.cpu_time_total), (2, 2 * rows[1].cpu_time_total));
+    assert_eq!(sum.cpu_time_str(), rows[1].cpu_time_str());
+}
+
+#[test]
+fn overloads_split_rows_when_asked() {
+    let _alone = alone();
+    let body = |_: &mut Profiler| {
+        Op::new("aten::add").overload("Tensor").run(|| ());
+        Op::new("aten::add").overload("Scalar").run(|| ());
+        op("aten::relu");
+    };
+    let ((), profiler) = Profiler::builder().capture_overload_names(true).run(body).unwrap();
+    assert_eq!(profiler.key_averages().unwrap().len(), 2);
+    let rows = profiler.key_averages_by(Grouping::default().by_overload_name(true)).unwrap();
+    let overloads: Vec<_> = rows.iter().map(|row| (row.key.as_str(), row.overload_name.as_str())).collect();
+    assert_eq!(overloads, [("aten::add", "Tensor"), ("aten::add", "Scalar"), ("aten::relu", "")]);
+    assert!(rows.table().to_string().contains("  Overload Name  "));
+    let path = directory("overloads").join("trace.json");
+    profiler.export_chrome_trace(&path).unwrap();
+    let trace = std::fs::read_to_string(&path).unwrap();
+    assert!(trace.contains("\"aten::add.Tensor\"") && trace.contains("\"aten::relu\""));
+
+    let ((), profiler) = Profiler::builder().run(body).unwrap();
+    assert!(profiler.events().unwrap().all(|event| event.overload_name().is_none()));
+}
+
+#[test]
+fn averages_can_be_exported_as_a_trace() {
+    let _alone = alone();
+    let path = directory("averages").join("averages.json");
+    let ((), profiler) = Profiler::builder()
+        .run(|_| record_function("outer").run(|| (0..3).for_each(|_| op("aten::add"))))
+        .unwrap();
+    let rows = profiler.key_averages().unwrap();
+    rows.export_chrome_trace(&path).unwrap();
+    let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let slices: Vec<_> =
+        trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").collect();
+    assert_eq!(slices.len(), 2);
+    assert_eq!((&slices[1]["name"], &slices[1]["args"]["count"]), (&"aten::add".into(), &3.into()));
+    let micros = |value: &serde_json::Value| (value.as_f64().unwrap() * 1e3).round() as u64;
+    assert_eq!(micros(&slices[0]["dur"]), rows[0].cpu_time_total);
+    assert_eq!(micros(&slices[1]["ts"]), rows[0].cpu_time_total);
 }

@@ -43,7 +43,7 @@ fn about(json: &mut Json<'_>, trace: &Trace, averages: &Averages) {
     json.raw(",\"pid\":").number(about.pid);
     json.raw(",\"start_ms\":").number(trace.start / 1_000_000);
     json.raw(",\"span\":").number(trace.end - trace.start);
-    json.raw(",\"device\":").text(&averages.device);
+    json.raw(",\"device\":").text(averages.device.as_deref().unwrap_or("DEVICE"));
     let flags = [
         ("record_shapes", trace.wants.shapes),
         ("profile_memory", trace.wants.memory),
