@@ -154,6 +154,66 @@ fn profiler_covers_optimizer_ops() {
 }
 
 #[test]
+fn modules_are_shown_with_what_they_call() {
+    let (model, x) = (model(Device::CPU), Tensor::ones([2, 6], ()).unwrap());
+    let run = |with_modules| {
+        let builder = Profiler::builder().all_threads(false).with_modules(with_modules).with_stack(true);
+        let (_, profiler) = builder.run(|_| model.call(&x).unwrap().sum().unwrap()).unwrap();
+        profiler.into_trace().unwrap()
+    };
+    assert_eq!(
+        outline(&run(true)),
+        [
+            "nn.Module: Sequential_0",
+            "  nn.Module: Linear_0",
+            "    aten::linear",
+            "      aten::t",
+            "        aten::transpose",
+            "          aten::as_strided",
+            "      aten::addmm",
+            "  nn.Module: Relu_0",
+            "    aten::relu",
+            "  nn.Module: Linear_1",
+            "    aten::linear",
+            "      aten::t",
+            "        aten::transpose",
+            "          aten::as_strided",
+            "      aten::addmm",
+            "aten::sum",
+        ]
+    );
+    assert!(!outline(&run(false)).iter().any(|name| name.contains("nn.Module")));
+}
+
+#[test]
+fn stacks_of_operators_lead_to_the_line_that_called_them() {
+    let x = Tensor::new([1.0f32, 2.0]).unwrap().with_grad().unwrap();
+    let mut lines = (0, 0);
+    let builder = Profiler::builder().all_threads(false).with_stack(true);
+    let ((), profiler) = builder
+        .run(|_| {
+            let product = (&x * &x).unwrap();
+            lines.0 = line!() - 1;
+            product.sum().unwrap().backward().unwrap();
+            lines.1 = line!() - 1;
+        })
+        .unwrap();
+    let trace = profiler.trace().unwrap();
+    for event in trace.events() {
+        let frame = &event.stack().unwrap()[0];
+        let line =
+            if event.name().contains("mul") || event.name().contains("Mul") { lines.0 } else { lines.1 };
+        let inside = event.parent().is_some_and(|parent| parent.stack() == event.stack());
+        assert!(frame.file().unwrap().ends_with("tests/profile.rs"), "{}: {frame}", event.name());
+        assert!(frame.line() == line || inside, "{}: {frame}", event.name());
+    }
+    // The derivative of the product, and what it calls, belong to the line of the product.
+    let derivative = find(trace, "MulBackward0");
+    assert_eq!(derivative.stack().unwrap()[0].line(), lines.0);
+    assert!(derivative.children().all(|event| event.stack() == derivative.stack()));
+}
+
+#[test]
 fn host_memory_is_reported_to_the_byte() {
     let x = Tensor::new([1.0f32; 100]).unwrap();
     let trace = profile(|| drop(x.add(&x).unwrap()));

@@ -2,7 +2,8 @@
 //!
 //! A module implements two functions: [`forward`](Module::forward) computes, and
 //! [`members`](Module::members) names what it owns. Everything else follows from these:
-//! parameters by name, moving to a device, saving and loading.
+//! parameters by name, moving to a device, saving and loading. As in torch, a module is run by
+//! [calling](Module::call) it, which is what profiles see.
 //!
 //! ```
 //! use cresset_nn::{Linear, Members, Module, Result, Tensor};
@@ -14,7 +15,7 @@
 //!
 //! impl Module for Mlp {
 //!     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-//!         self.out.forward(&self.hidden.forward(x)?.relu()?)
+//!         self.out.call(&self.hidden.call(x)?.relu()?)
 //!     }
 //!
 //!     fn members<'a>(&'a self, members: &mut Members<'a>) {
@@ -31,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod activation;
+mod call;
 pub mod init;
 mod linear;
 mod loss;

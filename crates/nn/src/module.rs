@@ -1,12 +1,21 @@
 //! What every module can do.
 
 use crate::Parameter;
+use crate::call::InCall;
+use cresset_dispatch::observe;
 use cresset_tensor::{Cause, Device, Error, Result, Tensor, no_grad};
 
 /// A layer, or something made of layers.
 pub trait Module: Send + Sync {
-    /// Computes the output.
+    /// Computes the output. Callers use [`call`](Module::call).
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
+
+    /// Computes the output, and lets profiles `with_modules` see it: as `nn.Module: Linear_0`,
+    /// with what the module calls inside. Costs one branch when nobody watches.
+    fn call(&self, input: &Tensor) -> Result<Tensor> {
+        let _span = observe::span(&InCall::of(self));
+        self.forward(input)
+    }
 
     /// Names the parameters and modules that this one owns, in the order it uses them.
     fn members<'a>(&'a self, members: &mut Members<'a>) {

@@ -25,7 +25,7 @@ impl Sequential {
 
 impl Module for Sequential {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        self.modules.iter().try_fold(input.clone(), |x, module| module.forward(&x))
+        self.modules.iter().try_fold(input.clone(), |x, module| module.call(&x))
     }
 
     fn members<'a>(&'a self, members: &mut Members<'a>) {

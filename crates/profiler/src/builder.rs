@@ -113,6 +113,12 @@ impl Builder {
         self
     }
 
+    /// Records calls of modules, as `nn.Module: Linear_0`: those made through the module's `call`.
+    pub fn with_modules(mut self, on: bool) -> Builder {
+        self.wants.modules = on;
+        self
+    }
+
     /// Whether to record all threads, or only the one that starts the session. All by
     /// default; other threads pay nothing to speak of for a session that does not want them.
     pub fn all_threads(mut self, on: bool) -> Builder {

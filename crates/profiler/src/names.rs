@@ -14,6 +14,8 @@ pub(crate) const OPTIMIZER_STEP: &str = "Optimizer.step#";
 pub(crate) const STEP: &str = "ProfilerStep#";
 /// All steps together, in tables.
 pub(crate) const STEPS: &str = "ProfilerStep*";
+/// Calls of modules are named by this, the class and a number.
+pub(crate) const MODULE: &str = "nn.Module: ";
 /// Memory taken or given back.
 pub(crate) const MEMORY: &str = "[memory]";
 /// A request for memory that failed.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::log::{self, Local, ThreadLog};
 use crate::stack;
 use cresset_dispatch::memory::{self, Listener, Report};
-use cresset_dispatch::observe::{self, Argument, Call, Observer};
+use cresset_dispatch::observe::{self, Argument, Call, Kind, Observer, Sequence};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -22,6 +22,7 @@ pub(crate) struct Wants {
     pub(crate) memory: bool,
     pub(crate) stack: bool,
     pub(crate) overloads: bool,
+    pub(crate) modules: bool,
     pub(crate) all_threads: bool,
 }
 
@@ -30,6 +31,7 @@ const FLOPS: u32 = 2;
 const ALL_THREADS: u32 = 4;
 const STACK: u32 = 8;
 const OVERLOADS: u32 = 16;
+const MODULES: u32 = 32;
 
 impl Wants {
     fn bits(self) -> u32 {
@@ -38,7 +40,8 @@ impl Wants {
         let flops = if self.flops { FLOPS } else { 0 };
         let stack = if self.stack { STACK } else { 0 };
         let overloads = if self.overloads { OVERLOADS } else { 0 };
-        shapes | flops | stack | overloads | if self.all_threads { ALL_THREADS } else { 0 }
+        let modules = if self.modules { MODULES } else { 0 };
+        shapes | flops | stack | overloads | modules | if self.all_threads { ALL_THREADS } else { 0 }
     }
 }
 
@@ -87,13 +90,14 @@ impl Recorder {
 
 #[inline]
 fn enter(local: &mut Local, wants: u32, id: u64, call: &dyn Call) -> u64 {
-    if wants & ALL_THREADS == 0 && !local.is_wanted() {
+    let kind = call.kind();
+    if wants & ALL_THREADS == 0 && !local.is_wanted() || kind == Kind::Module && wants & MODULES == 0 {
         return 0;
     }
     let mut arena = 0;
     loop {
         let filler = local.filler();
-        match describe(filler, wants, id, call) {
+        match describe(filler, wants, id, kind, call) {
             Ok(what) => {
                 // The clock is read last, so that recording does not count as the call's time.
                 let slot = filler.push(Entry { start: clock::ticks(), what });
@@ -108,7 +112,13 @@ fn enter(local: &mut Local, wants: u32, id: u64, call: &dyn Call) -> u64 {
 }
 
 #[inline]
-fn describe(filler: &mut Filler, wants: u32, id: u64, call: &dyn Call) -> std::result::Result<What, Full> {
+fn describe(
+    filler: &mut Filler,
+    wants: u32,
+    id: u64,
+    kind: Kind,
+    call: &dyn Call,
+) -> std::result::Result<What, Full> {
     let name = match call.name() {
         observe::Name::Static(name) => Name::Static(name),
         observe::Name::Borrowed(name) => {
@@ -120,8 +130,15 @@ fn describe(filler: &mut Filler, wants: u32, id: u64, call: &dyn Call) -> std::r
     } else {
         Some(describe_further(filler, wants, call)?)
     };
-    let call = CallEntry::new(id, name, call.kind(), call.device(), call.sequence(), details);
+    let sequence = if kind == Kind::Module { instance(call) } else { call.sequence() };
+    let call = CallEntry::new(id, name, kind, call.device(), sequence, details);
     Ok(What::Call(call))
+}
+
+/// A module's call has no part in autograd: which module it is of takes the place of a number.
+#[cold]
+fn instance(call: &dyn Call) -> Option<Sequence> {
+    Some(Sequence { number: call.instance(), forward_thread: 0 })
 }
 
 #[inline(never)]

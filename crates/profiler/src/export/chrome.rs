@@ -111,6 +111,7 @@ impl<'a> Chrome<'a> {
             ("with_stack", trace.wants.stack),
             ("profile_memory", trace.wants.memory),
             ("with_flops", trace.wants.flops),
+            ("with_modules", trace.wants.modules),
         ];
         for (flag, _) in flags.iter().filter(|(_, on)| *on) {
             self.json.raw(",").text(flag).raw(":1");

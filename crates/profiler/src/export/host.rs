@@ -4,7 +4,7 @@ use super::chrome::{Chrome, Spelling, Track, written};
 use super::json::Json;
 use crate::names;
 use crate::pack::{Input, TensorInput};
-use crate::trace::{Event, EventKind};
+use crate::trace::{Event, EventKind, NONE};
 use cresset_dispatch::activity::Work;
 use std::collections::HashMap;
 use std::io;
@@ -27,6 +27,8 @@ pub(super) fn events(chrome: &mut Chrome<'_>) -> io::Result<()> {
         if event.kind() == EventKind::Launch {
             let activity = &trace.launches[record.launch as usize];
             launch(chrome, &event, track, launched.get(&activity.correlation).copied());
+        } else if event.kind() == EventKind::Module {
+            module(chrome, &event, track);
         } else {
             call(chrome, &event, track);
         }
@@ -89,6 +91,31 @@ fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
     }
     memory_use(json, event);
     json.raw("}}");
+    chrome.names[record.name as usize] = (name, exact);
+    if let Some(stack) = stack {
+        chrome.stacks[record.stack as usize] = stack;
+    }
+}
+
+/// A module's call, as torch shows those of Python: by ids of their own.
+fn module(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
+    let record = event.record();
+    let (name, exact) = std::mem::take(&mut chrome.names[record.name as usize]);
+    let stack = chrome.stacks.get_mut(record.stack as usize).map(std::mem::take);
+    let json = chrome.slice(names::category(record.kind), &name, track, (record.start, record.end));
+    json.raw("\"Python id\":").number(event.index());
+    if record.outer_module != NONE {
+        json.raw(",\"Python parent id\":").number(record.outer_module);
+    }
+    json.raw(",\"Python module id\":").number(record.module).raw(",\"Ev Idx\":").number(event.index());
+    if let Some(stack) = &stack {
+        json.raw(stack);
+    }
+    if !record.finished {
+        json.raw(",\"finished\":false");
+    }
+    json.raw(",\"step\":").number(record.step);
+    json.raw(",\"phase\":\"").raw(record.phase.as_str()).raw("\"}}");
     chrome.names[record.name as usize] = (name, exact);
     if let Some(stack) = stack {
         chrome.stacks[record.stack as usize] = stack;

@@ -2,7 +2,7 @@
 
 use super::memory::{Memory, MemoryEvent};
 use super::record::{EventKind, NONE, Names, Record};
-use super::{About, Stacks, Thread, Trace, launch, link, stacks, tree, work};
+use super::{About, Stacks, Thread, Trace, launch, link, modules, stacks, tree, work};
 use crate::chunk::{Call, Chunk, Name, What};
 use crate::clock::{Anchor, Scale};
 use crate::log::ThreadLog;
@@ -74,9 +74,10 @@ pub(crate) fn build(mut material: Material) -> Trace {
     builder.add_launches(&mut lanes, &launches, &scale);
     lanes.retain(|lane| !lane.records.is_empty() || !lane.reports.is_empty());
 
-    let Builder { names, details, stacks, .. } = builder;
+    let Builder { mut names, details, stacks, .. } = builder;
     let (threads, mut records, reports) = join(lanes, &scale, &material.steps);
     tree::sum_children(&mut records);
+    modules::number(&mut records, &mut names);
     let work = work::join(&mut records, &launches, work);
     let numbers: Vec<u32> = threads.iter().map(|thread| thread.number).collect();
     let links = link::links(&records, &numbers);
@@ -121,7 +122,7 @@ impl Builder<'_> {
         for chunk in chunks {
             for (entry, end) in chunk.events().filter(|(entry, _)| (start..=stop).contains(&entry.start)) {
                 match entry.what {
-                    What::Call(call) if self.material.calls => {
+                    What::Call(call) if self.sees(&call) => {
                         let finished = (1..=stop).contains(&end.ticks());
                         let failed = finished && end.failed();
                         let end = if finished { end.ticks() } else { last.max(entry.start) };
@@ -143,6 +144,10 @@ impl Builder<'_> {
             }
         }
         lane
+    }
+
+    fn sees(&self, call: &Call) -> bool {
+        self.material.calls && (call.kind != Kind::Module || self.material.wants.modules)
     }
 
     fn record(&mut self, chunk: &Chunk, call: &Call, (start, end): (u64, u64)) -> Record {

@@ -5,6 +5,7 @@ mod event;
 mod launch;
 mod link;
 mod memory;
+mod modules;
 mod order;
 mod record;
 mod stacks;

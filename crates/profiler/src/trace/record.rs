@@ -78,6 +78,9 @@ pub(crate) struct Record {
     pub(crate) overload: u32,
     /// Which of the trace's stacks it was called from.
     pub(crate) stack: u32,
+    /// For a module's call, the module's number in the trace, and the call it lies in.
+    pub(crate) module: u32,
+    pub(crate) outer_module: u32,
     /// For a launch, its activity.
     pub(crate) launch: u32,
     pub(crate) kind: EventKind,
@@ -109,6 +112,8 @@ impl Record {
             details: NONE,
             overload: NONE,
             stack: NONE,
+            module: NONE,
+            outer_module: NONE,
             launch: NONE,
             kind,
             phase: Phase::Forward,

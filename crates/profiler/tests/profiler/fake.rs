@@ -68,6 +68,11 @@ impl Op {
         Op { overload, ..self }
     }
 
+    /// A module's call.
+    pub(crate) fn module(name: &'static str, instance: u64) -> Op {
+        Op { kind: Kind::Module, device: None, instance, ..Op::new(name) }
+    }
+
     /// Makes the call, with `body` inside.
     pub(crate) fn run<R>(self, body: impl FnOnce() -> R) -> R {
         let _span = observe::span(&self);

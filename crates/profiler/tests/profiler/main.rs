@@ -6,6 +6,7 @@ mod fake;
 mod faults;
 mod files;
 mod memory;
+mod modules;
 mod record;
 mod report;
 mod schedule;
