@@ -10,7 +10,7 @@ pub(super) const LARGE: usize = 2 * PIECE;
 /// Elements of a piece: a few operands of them fit into a processor's own caches.
 pub(super) const PIECE: usize = 1 << 14;
 /// Elements of a piece that no cache will hold.
-const FAR_PIECE: usize = 1 << 16;
+pub(super) const FAR_PIECE: usize = 1 << 16;
 
 pub(super) type Loop1<'a, A, O> = &'a (dyn Fn(&[A], &mut [O]) + Sync);
 pub(super) type Loop2<'a, A, B, O> = &'a (dyn Fn(&[A], &[B], &mut [O]) + Sync);
@@ -32,7 +32,7 @@ fn pieces<O: Element>(out: &mut [O], read: usize, fill: impl Fn(usize, &mut [O])
     let cost = cost(out.len() * (read + size_of::<O>()));
     if stream::pays(out) {
         return threads::each_chunk(out, FAR_PIECE, cost, |i, out| {
-            stream::through(out, |at, out| fill(i * FAR_PIECE + at, out));
+            stream::through::<_, { stream::BLOCK }>(out, |at, out| fill(i * FAR_PIECE + at, out));
         });
     }
     threads::each_chunk(out, PIECE, cost, |i, out| fill(i * PIECE, out));

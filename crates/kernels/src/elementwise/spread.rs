@@ -7,13 +7,23 @@
 //! of layout.
 
 use super::copy::{pack, unpack, write};
-use super::large::{Change1, Change2, Change3, Loop1, Loop2, Loop3, PIECE, cost};
+use super::large::{Change1, Change2, Change3, FAR_PIECE, Loop1, Loop2, Loop3, PIECE, cost};
+use super::stream;
 use super::tile::{Operand, TILE};
 use crate::rows::{Rows, Walk};
 use crate::{Element, Layout, View, ViewMut, threads};
 
 /// Elements of a run that are computed at once if an operand is repeated or packed.
 const AT_ONCE: usize = 1024;
+
+/// What becomes of the output.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Output {
+    /// It is filled, whatever it held.
+    Filled,
+    /// It is read too.
+    Changed,
+}
 
 /// The operands beside the output, and the loop over all of them.
 trait Operands<const N: usize, O>: Clone + Send + Sync {
@@ -62,7 +72,8 @@ pub(super) fn map1<A: Element, O: Element>(x: View<'_>, out: ViewMut<'_>, each: 
         return write(out, |out| each(&pack(x), out));
     }
     let across = Across::of(&rows);
-    walk(&rows, across, out, One { a: Operand::new(x.span(), rows.steps[1], across.stride(1)), each });
+    let a = Operand::new(x.span(), rows.steps[1], across.stride(1));
+    walk(&rows, across, out, Output::Filled, One { a, each });
 }
 
 pub(super) fn map2<A: Element, B: Element, O: Element>(
@@ -84,7 +95,7 @@ pub(super) fn map2<A: Element, B: Element, O: Element>(
     let across = Across::of(&rows);
     let a = Operand::new(a.span(), rows.steps[1], across.stride(1));
     let b = Operand::new(b.span(), rows.steps[2], across.stride(2));
-    walk(&rows, across, out, Two { a, b, each });
+    walk(&rows, across, out, Output::Filled, Two { a, b, each });
 }
 
 pub(super) fn map3<A: Element, B: Element, C: Element, O: Element>(
@@ -100,7 +111,7 @@ pub(super) fn map3<A: Element, B: Element, C: Element, O: Element>(
     let a = Operand::new(a.span(), rows.steps[1], across.stride(1));
     let b = Operand::new(b.span(), rows.steps[2], across.stride(2));
     let c = Operand::new(c.span(), rows.steps[3], across.stride(3));
-    walk(&rows, across, out, Three { a, b, c, each });
+    walk(&rows, across, out, Output::Filled, Three { a, b, c, each });
 }
 
 /// Up to this many elements, walking in tiles costs more than the work.
@@ -152,7 +163,7 @@ pub(super) fn update2<A: Element, B: Element>(mut a: ViewMut<'_>, b: View<'_>, e
     }
     let across = Across::of(&rows);
     let b = Operand::new(b.span(), rows.steps[1], across.stride(1));
-    walk(&rows, across, a, One { a: b, each: &|b: &[B], a: &mut [A]| each(a, b) });
+    walk(&rows, across, a, Output::Changed, One { a: b, each: &|b: &[B], a: &mut [A]| each(a, b) });
 }
 
 pub(super) fn update3<T: Element>(a: ViewMut<'_>, b: View<'_>, c: View<'_>, each: Change3<'_, T>) {
@@ -163,7 +174,13 @@ pub(super) fn update3<T: Element>(a: ViewMut<'_>, b: View<'_>, c: View<'_>, each
     let across = Across::of(&rows);
     let b = Operand::new(b.span(), rows.steps[1], across.stride(1));
     let c = Operand::new(c.span(), rows.steps[2], across.stride(2));
-    walk(&rows, across, a, Two { a: b, b: c, each: &|b: &[T], c: &[T], a: &mut [T]| each(a, b, c) });
+    walk(
+        &rows,
+        across,
+        a,
+        Output::Changed,
+        Two { a: b, b: c, each: &|b: &[T], c: &[T], a: &mut [T]| each(a, b, c) },
+    );
 }
 
 /// Whether the output's elements lie side by side in its runs.
@@ -198,6 +215,7 @@ fn walk<const N: usize, O: Element, P: Operands<N, O>>(
     rows: &Rows<N>,
     across: Across<N>,
     mut out: ViewMut<'_>,
+    becomes: Output,
     mut operands: P,
 ) {
     let len = out.layout().len();
@@ -217,6 +235,12 @@ fn walk<const N: usize, O: Element, P: Operands<N, O>>(
         }
     }
     let Some((dim, strides)) = across.dim else {
+        if becomes == Output::Filled && stream::pays(out) {
+            return threads::each_chunk(out, FAR_PIECE, cost, |i, out| {
+                let operands = &mut operands.clone();
+                stream::through::<_, AT_ONCE>(out, |at, out| runs(rows, i * FAR_PIECE + at, out, operands));
+            });
+        }
         return threads::each_chunk(out, PIECE, cost, |i, out| {
             runs(rows, i * PIECE, out, &mut operands.clone());
         });

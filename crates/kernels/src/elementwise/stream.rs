@@ -9,7 +9,7 @@ use crate::Element;
 /// Bytes from which on an output is not found in a cache by whoever reads it next.
 const FAR: usize = 32 << 20;
 /// Elements that are computed at once, before the next place has its turn.
-const BLOCK: usize = 128;
+pub(super) const BLOCK: usize = 128;
 /// Places that are worked on in turn.
 const PLACES: usize = 4;
 /// Bytes that memory moves at once.
@@ -21,7 +21,7 @@ pub(super) fn pays<T: Element>(out: &[T]) -> bool {
 }
 
 /// Lets `fill` compute blocks of `out`, given where they start, and writes them past the caches.
-pub(super) fn through<T: Element>(out: &mut [T], fill: impl Fn(usize, &mut [T])) {
+pub(super) fn through<T: Element, const BLOCK: usize>(out: &mut [T], mut fill: impl FnMut(usize, &mut [T])) {
     let mut block = [T::default(); BLOCK];
     let mut write = |at: usize, out: &mut [T]| {
         let block = &mut block[..out.len()];
@@ -94,7 +94,9 @@ mod tests {
         let from: Vec<f32> = (0..5000).map(|i| i as f32).collect();
         for (start, len) in [(0, 5000), (1, 100), (3, 1), (7, 0), (9, 15), (15, 2049), (16, 4984)] {
             let mut to = vec![-1.0f32; 5000];
-            through(&mut to[start..][..len], |at, block| block.copy_from_slice(&from[at..][..block.len()]));
+            through::<_, BLOCK>(&mut to[start..][..len], |at, block| {
+                block.copy_from_slice(&from[at..][..block.len()])
+            });
             assert_eq!(to[start..][..len], from[..len]);
             assert!(to[..start].iter().chain(&to[start + len..]).all(|&x| x == -1.0));
         }

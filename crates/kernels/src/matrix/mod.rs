@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "hands pointers to the gemm crate")]
 
 use crate::elementwise::Single;
-use crate::threads::each_range;
+use crate::threads::{each_range, threads};
 use crate::{DType, Float, Layout, Number, Scalar, View, ViewMut, with_dtype};
 use part::{Places, product_at};
 use tiles::{Tile, Tiles, is_tiny, is_whole};
@@ -177,7 +177,7 @@ fn float_product<T: Float>(factors: &Factors<'_>, out: &mut ViewMut<'_>) {
     if batch == 1 && is_whole(shape) {
         return multiply(0, ([0, 0], [c.rows, c.columns]));
     }
-    let tiles = Tiles::of(shape, a.across == 1 || c.down == 1);
+    let tiles = Tiles::of(shape, a.across == 1 || c.down == 1, threads());
     // Small products are handed out several at a time.
     each_range(batch * tiles.count(), tiles.together(), batch * tiles.cost(), |range| {
         range.for_each(|i| multiply(i / tiles.count(), tiles.at(i % tiles.count())));
@@ -334,6 +334,28 @@ mod tests {
                 let scale = 20.0 * k as f64;
                 let scaled = |x: Vec<f64>| x.into_iter().map(|x| x / scale).collect::<Vec<_>>();
                 assert_close(&scaled(one.wide()), &scaled(reference(&a, &b)), 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn a_product_has_the_same_bits_however_it_is_cut() {
+        let shapes = [(128, 128, 128), (193, 1100, 450), (2, 9000, 256), (3, 5000, 700), (511, 1025, 513)];
+        for (m, k, n) in shapes {
+            for (a, b) in
+                both::<f32>(m, k, 1).iter().flat_map(|a| both::<f32>(k, n, 2).map(|b| (a.clone(), b)))
+            {
+                let run = |threads: usize| {
+                    let mut out = Array::new(&[m, n], &vec![f32::NAN; m * n]);
+                    crate::threads::with_threads(threads, || {
+                        gemm(1.0, a.view(), b.view(), 0.0, out.view_mut())
+                    });
+                    out.elements
+                };
+                let whole = run(1);
+                for threads in [2, 3, 8] {
+                    assert!(run(threads) == whole, "{m}x{k}x{n} cut for {threads} threads");
+                }
             }
         }
     }

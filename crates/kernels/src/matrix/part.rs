@@ -1,8 +1,13 @@
 //! Matrices that are parts of larger arrays, and their product: the one place that calls the gemm crate.
 
 use super::small;
+use super::tiles::is_deep;
 use crate::Float;
 use gemm::Parallelism;
+
+/// Blocks of the other operand from which on an operand in rows is packed: if it is deep, and if not.
+const PACK_SOON: usize = 4;
+const PACK_LATE: usize = 128;
 
 /// A matrix to read: rows lie `down` elements apart, columns `across`.
 #[derive(Clone, Copy)]
@@ -88,6 +93,8 @@ pub(super) unsafe fn product_at<T: Float>([m, k, n]: [usize; 3], alpha: T, at: P
         // SAFETY: the caller's promise.
         return unsafe { small::product([m, k, n], alpha, at, beta) };
     }
+    // The setting is the process's, but changes no result.
+    gemm::set_rhs_packing_threshold(if is_deep([m, k, n]) { PACK_SOON } else { PACK_LATE });
     // SAFETY: the caller's promise; without a depth nothing of `a` and `b` is read.
     unsafe {
         gemm::gemm(

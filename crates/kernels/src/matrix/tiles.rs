@@ -1,26 +1,40 @@
-//! How a product is cut into pieces for threads: by its shape alone, so that results are the same
-//! for every number of them.
+//! How a product is cut into pieces for threads.
+//!
+//! The sum of each element is the same in any tile: its order depends on the depth alone, as long as
+//! no tile is so narrow that other kernels would take it. So results are the same for every number of
+//! threads, and one thread need not cut at all.
 
 /// Below this many multiplications a plain loop is over before anything else has begun.
 const TINY: usize = 64;
-/// Multiplications that are not worth cutting further, some 40 microseconds of them.
-const ENOUGH: usize = 2 << 20;
+/// Multiplications that are not worth cutting further, some 20 microseconds of them.
+const ENOUGH: usize = 1 << 20;
 /// Multiplications worth handing out at once.
 const HANDFUL: usize = 1 << 16;
-/// Tiles that keep as many threads busy as most machines have; more would pack operands too often.
-const MANY: usize = 16;
+/// Tiles per thread: one that is held up does not keep all others waiting.
+const EACH: usize = 2;
 /// Tiles that are worth packing a left operand of columns for again, which is slow.
 const FEW: usize = 4;
 /// Columns and rows below which packing the other operand again for each tile shows.
 const WIDE: usize = 192;
 /// The same where the other operand is not packed, or fast.
-const NARROW: usize = 96;
+const NARROW: usize = 64;
+/// Elements of the smallest tile. Kernels for fewer add up in another order.
+const SMALLEST: usize = 1024;
 /// Tiles are of whole blocks of the kernels for vectors.
 const VECTOR: usize = 16;
+/// Depth from which on the lines of an operand fall into the same few sets of a cache.
+const DEEP: usize = 1024;
+/// Rows and columns that use a packed operand so often that packing pays.
+const OFTEN: usize = 512;
 
 /// Whether a product is over before a function for larger ones has begun.
 pub(super) fn is_tiny([m, k, n]: [usize; 3]) -> bool {
     work([m, k, n]) <= TINY
+}
+
+/// Whether an operand in rows is to be packed, which others are read faster without.
+pub(super) fn is_deep([m, k, n]: [usize; 3]) -> bool {
+    k >= DEEP && m.min(n) >= OFTEN
 }
 
 /// Whether a product is one tile.
@@ -38,19 +52,24 @@ pub(super) type Tile = ([usize; 2], [usize; 2]);
 /// The tiles of a matrix that is the product of two.
 pub(super) struct Tiles {
     shape: [usize; 3],
-    rows: usize,
-    columns: usize,
+    down: usize,
+    across: usize,
 }
 
 impl Tiles {
-    /// Cuts `[m, k] @ [k, n]`. A left operand in rows is not packed, so columns are cut first; one in
-    /// columns is packed for each tile anew, so rows are.
-    pub(super) fn of(shape: [usize; 3], in_rows: bool) -> Tiles {
+    /// Cuts `[m, k] @ [k, n]` for so many threads. A left operand in rows is packed only if it is deep,
+    /// so columns are cut first; one in columns is packed for each tile anew, so rows are.
+    pub(super) fn of(shape: [usize; 3], in_rows: bool, threads: usize) -> Tiles {
         let [m, k, n] = shape;
+        let wanted = if threads == 1 { 1 } else { EACH * threads };
         let (mut down, mut across) = (1, 1);
-        while down * across < MANY && work([m / down, k, n / across]) > ENOUGH {
+        while down * across < wanted && work([m / down, k, n / across]) > ENOUGH {
             let (rows, columns) = (m / (2 * down), n / (2 * across));
-            if in_rows && (columns >= WIDE || rows < WIDE && columns >= NARROW) {
+            if (m / down) * (n / across) < 2 * SMALLEST {
+                break;
+            } else if is_deep([rows, k, columns]) {
+                if columns >= rows { across *= 2 } else { down *= 2 }
+            } else if in_rows && (columns >= WIDE || rows < WIDE && columns >= NARROW) {
                 across *= 2;
             } else if in_rows && rows >= WIDE || !in_rows && rows >= NARROW {
                 down *= 2;
@@ -60,29 +79,25 @@ impl Tiles {
                 break;
             }
         }
-        let even = |size: usize, parts: usize| size.div_ceil(parts).next_multiple_of(VECTOR);
-        Tiles { shape, rows: even(m, down), columns: even(n, across) }
-    }
-
-    fn across(&self) -> usize {
-        self.shape[2].div_ceil(self.columns)
+        Tiles { shape, down, across }
     }
 
     /// How many there are.
     pub(super) fn count(&self) -> usize {
-        self.shape[0].div_ceil(self.rows) * self.across()
+        self.down * self.across
     }
 
     /// Where a tile starts, and its sizes.
     pub(super) fn at(&self, tile: usize) -> Tile {
         let [m, _, n] = self.shape;
-        let (row, column) = (tile / self.across() * self.rows, tile % self.across() * self.columns);
-        ([row, column], [self.rows.min(m - row), self.columns.min(n - column)])
+        let (row, rows) = cut(m, self.down, tile / self.across);
+        let (column, columns) = cut(n, self.across, tile % self.across);
+        ([row, column], [rows, columns])
     }
 
     /// How many products of a batch, or tiles, make a piece.
     pub(super) fn together(&self) -> usize {
-        (HANDFUL / work([self.rows, self.shape[1], self.columns]).max(1)).max(1)
+        (HANDFUL * self.count() / work(self.shape).max(1)).max(1)
     }
 
     /// Nanoseconds of the whole product, roughly.
@@ -91,35 +106,55 @@ impl Tiles {
     }
 }
 
+/// Where one of several parts of about the same size starts, and its size.
+fn cut(size: usize, parts: usize, part: usize) -> (usize, usize) {
+    let start = |part: usize| if part == parts { size } else { size * part / parts / VECTOR * VECTOR };
+    (start(part), start(part + 1) - start(part))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SHAPES: [[usize; 3]; 8] = [
+        [1, 1, 1],
+        [128, 128, 128],
+        [2048, 2048, 2048],
+        [64, 784, 512],
+        [300, 1000, 7],
+        [7, 5000, 1001],
+        [4097, 300, 130],
+        [2, 9000, 256],
+    ];
+
     #[test]
     fn tiles_cover_a_product_once() {
-        for shape in
-            [[1, 1, 1], [2048, 2048, 2048], [64, 784, 512], [300, 1000, 7], [7, 5000, 1001], [4097, 300, 130]]
+        for (shape, in_rows, threads) in SHAPES
+            .iter()
+            .flat_map(|shape| [false, true].map(|in_rows| (shape, in_rows)))
+            .flat_map(|(shape, in_rows)| [1, 2, 3, 16].map(|threads| (*shape, in_rows, threads)))
         {
-            for in_rows in [false, true] {
-                let tiles = Tiles::of(shape, in_rows);
-                let mut area = 0;
-                for tile in 0..tiles.count() {
-                    let ([row, column], [rows, columns]) = tiles.at(tile);
-                    assert!(
-                        rows > 0 && columns > 0 && row + rows <= shape[0] && column + columns <= shape[2]
-                    );
-                    area += rows * columns;
-                }
-                assert_eq!(area, shape[0] * shape[2]);
+            let tiles = Tiles::of(shape, in_rows, threads);
+            let mut area = 0;
+            for tile in 0..tiles.count() {
+                let ([row, column], [rows, columns]) = tiles.at(tile);
+                assert!(row + rows <= shape[0] && column + columns <= shape[2]);
+                assert!(
+                    tiles.count() == 1 || rows * columns > 256,
+                    "{shape:?} has a tile of {rows} x {columns}"
+                );
+                area += rows * columns;
             }
+            assert_eq!(area, shape[0] * shape[2]);
         }
     }
 
     #[test]
-    fn large_products_have_tiles_for_several_threads_and_small_ones_have_one() {
-        assert_eq!(Tiles::of([64, 64, 64], true).count(), 1);
-        assert_eq!(Tiles::of([256, 256, 256], true).count(), 2);
-        assert!(Tiles::of([64, 784, 512], true).count() >= 4);
-        assert!(Tiles::of([2048, 2048, 2048], true).count() >= 16);
+    fn products_have_tiles_for_all_threads_unless_they_are_small() {
+        assert_eq!(Tiles::of([64, 64, 64], true, 2).count(), 1);
+        assert_eq!(Tiles::of([128, 128, 128], true, 2).count(), 2);
+        assert_eq!(Tiles::of([64, 784, 512], true, 2).count(), 4);
+        assert_eq!(Tiles::of([2048, 2048, 2048], true, 1).count(), 1);
+        assert!(Tiles::of([2048, 2048, 2048], true, 16).count() >= 32);
     }
 }
