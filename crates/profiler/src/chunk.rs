@@ -3,34 +3,35 @@
 //! A slot is claimed and published when a call is entered, so events lie in the order
 //! they started and a call that never returns is still seen. Its end is the only word
 //! written later, and it is atomic. The filling thread never waits: a push writes a
-//! slot, then publishes the new length. Blocks never move or grow, so readers need no
-//! lock either.
+//! slot, then publishes the new length ([`slots`](crate::slots)). Blocks never move or grow, so
+//! readers need no lock either.
 //!
-//! Memory that was never touched costs more than the recording itself, so a few blocks are
-//! kept for the next session when the last that could see them is gone.
+//! Memory that was never touched costs as much as the recording itself. So a thread that records
+//! much gets blocks of whole huge pages, which are touched before the clock is read; and a few
+//! blocks are kept for the next session when the last that could see them is gone.
 //!
 //! What has no fixed size (names made at run time, arguments) lies in an arena beside the
 //! slots, written before the event that points into it is published.
 
-#![expect(unsafe_code, reason = "the one place that shares memory while it is being filled")]
+#![expect(unsafe_code, reason = "shares memory while it is being filled")]
 
 use crate::pack::Packer;
+use crate::region::{HUGE, Region};
+use crate::slots::{Slot, Slots};
 use cresset_dispatch::Device;
 use cresset_dispatch::memory::Report;
 use cresset_dispatch::observe::{Kind, Sequence};
 use parking_lot::Mutex;
-use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// Events per block: 64 KiB of slots.
-pub(crate) const CAPACITY: usize = 1024;
-/// Usual size of an arena; one that must hold more is made larger.
-const ARENA: usize = 48 << 10;
+/// Events in a thread's first block, its second, and all others: 64 KiB, 256 KiB, a huge page.
+const CAPACITIES: [usize; 3] = [1024, 4096, HUGE / size_of::<Slot<Entry>>()];
+/// Usual bytes of an arena per event; one that must hold more is made larger.
+const ARENA: usize = 48;
 
-/// How many blocks are kept: at most 3.5 MiB with their arenas.
-const POOLED: usize = 32;
+/// How many events the blocks that are kept can hold: 8 MiB of slots, and as much of arenas.
+const POOLED: usize = 4 * CAPACITIES[2];
 static POOL: Mutex<Vec<Arc<Chunk>>> = Mutex::new(Vec::new());
 
 /// What is known when an event starts.
@@ -119,36 +120,29 @@ impl End {
     }
 }
 
-struct Slot {
-    entry: UnsafeCell<MaybeUninit<Entry>>,
-    /// An [`End`].
-    end: AtomicU64,
-}
-
-const _: () = assert!(size_of::<Slot>() == 64, "a slot is one cache line");
+const _: () = assert!(size_of::<Slot<Entry>>() == 64, "a slot is one cache line");
 
 /// A block; what is filled can be read at any time.
 pub(crate) struct Chunk {
-    slots: Box<[Slot]>,
-    filled: AtomicUsize,
+    slots: Slots<Entry>,
     /// Made when first needed: with static names and no arguments it never is.
-    arena: OnceLock<Box<[AtomicU8]>>,
+    arena: OnceLock<Region<AtomicU8>>,
 }
 
-// SAFETY: entries below `filled` are never written again, entries above are touched only
-// by the one `Filler`; `filled` is published with Release and read with Acquire. All else
-// is atomic.
-unsafe impl Sync for Chunk {}
-
 impl Chunk {
-    /// An empty block and the right to fill it.
-    pub(crate) fn new() -> (Filler, Arc<Chunk>) {
-        let used = POOL.lock().pop();
+    /// An empty block and the right to fill it; `number` counts those that a thread had before.
+    pub(crate) fn new(number: u32) -> (Filler, Arc<Chunk>) {
+        let capacity = CAPACITIES[CAPACITIES.len().min(number as usize + 1) - 1];
+        let mut pool = POOL.lock();
+        let used = pool.iter().rposition(|chunk| chunk.slots.capacity() == capacity);
+        let used = used.map(|at| pool.swap_remove(at));
+        drop(pool);
         let chunk = used.unwrap_or_else(|| {
-            let slots = Box::new_zeroed_slice(CAPACITY);
             // SAFETY: a slot is an entry that may be uninitialised and an integer.
-            let slots: Box<[Slot]> = unsafe { slots.assume_init() };
-            Arc::new(Chunk { slots, filled: AtomicUsize::new(0), arena: OnceLock::new() })
+            let slots = Slots::new(unsafe { Region::zeroed(capacity) });
+            // The first touch takes long: not while a call is being timed.
+            slots.end(0, End::OPEN.0);
+            Arc::new(Chunk { slots, arena: OnceLock::new() })
         });
         (Filler { chunk: chunk.clone(), next: 0, packed: 0 }, chunk)
     }
@@ -156,38 +150,42 @@ impl Chunk {
     /// Keeps a block for later if nobody else holds it, and there are not enough already.
     pub(crate) fn recycle(mut chunk: Arc<Chunk>) {
         let Some(own) = Arc::get_mut(&mut chunk) else { return };
-        *own.filled.get_mut() = 0;
+        own.slots.clear();
         // One that was made for something huge is not worth keeping.
-        if own.arena.get().is_some_and(|arena| arena.len() > ARENA) {
+        if own.arena.get().is_some_and(|arena| arena.len() > ARENA * own.slots.capacity()) {
             own.arena = OnceLock::new();
         }
         let mut pool = POOL.lock();
-        if pool.len() < POOLED {
+        let kept: usize = pool.iter().map(|chunk| chunk.slots.capacity()).sum();
+        if kept + chunk.slots.capacity() <= POOLED {
             pool.push(chunk);
         }
     }
 
     /// The events so far, in the order they started, each with its end.
     pub(crate) fn events(&self) -> impl DoubleEndedIterator<Item = (Entry, End)> {
-        let filled = self.filled.load(Acquire);
-        self.slots[..filled].iter().map(|slot| {
-            // SAFETY: this slot is below `filled`: initialised and no longer written.
-            let entry = unsafe { (*slot.entry.get()).assume_init() };
-            (entry, End(slot.end.load(Relaxed)))
-        })
+        self.slots.iter().map(|(entry, end)| (entry, End(end)))
     }
 
     /// How many events there are so far.
     pub(crate) fn len(&self) -> usize {
-        self.filled.load(Relaxed)
+        self.slots.len()
     }
 
     /// Notes that the event in slot `index` ended. Out of range, nothing happens.
     #[inline]
     pub(crate) fn finish(&self, index: usize, end: End) {
-        if let Some(slot) = self.slots.get(index) {
-            slot.end.store(end.0, Relaxed);
-        }
+        self.slots.end(index, end.0);
+    }
+
+    #[inline]
+    fn arena(&self) -> &[AtomicU8] {
+        self.arena.get_or_init(|| new_arena(self.arena_size()))
+    }
+
+    /// What an arena has room for, if nothing asks for more.
+    fn arena_size(&self) -> usize {
+        ARENA * self.slots.capacity()
     }
 
     /// The arena's bytes from `at` on.
@@ -214,20 +212,16 @@ impl Filler {
     #[inline]
     pub(crate) fn push(&mut self, entry: Entry) -> Option<usize> {
         let index = self.next;
-        let slot = self.chunk.slots.get(index)?;
-        // SAFETY: `next` is not published yet, so no reader looks at this slot, and
-        // `&mut self` on the only filler means no one else writes it.
-        unsafe { (*slot.entry.get()).write(entry) };
-        slot.end.store(End::OPEN.0, Relaxed);
-        self.next = index + 1;
-        self.chunk.filled.store(self.next, Release);
-        Some(index)
+        // SAFETY: this is the only filler, and it has filled all slots before this one.
+        let pushed = unsafe { self.chunk.slots.push(index, entry) };
+        self.next += usize::from(pushed);
+        pushed.then_some(index)
     }
 
     /// Writes to the arena and returns where.
     #[inline]
     pub(crate) fn pack(&mut self, write: impl FnOnce(&mut Packer<'_>)) -> Result<u32, Full> {
-        let arena = self.chunk.arena.get_or_init(|| new_arena(ARENA));
+        let arena = self.chunk.arena();
         let mut packer = Packer::new(arena.get(self.packed..).unwrap_or_default());
         write(&mut packer);
         let written = packer.written();
@@ -242,13 +236,13 @@ impl Filler {
     /// Makes sure that the arena of an empty block can hold `bytes`. Returns false if it has
     /// one already that cannot.
     pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
-        self.chunk.arena.get_or_init(|| new_arena(bytes.max(ARENA))).len() >= bytes
+        self.chunk.arena.get_or_init(|| new_arena(bytes.max(self.chunk.arena_size()))).len() >= bytes
     }
 
     /// Whether the next push will fail.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.next == CAPACITY
+        self.next == self.chunk.slots.capacity()
     }
 
     #[inline]
@@ -258,8 +252,13 @@ impl Filler {
 }
 
 #[cold]
-fn new_arena(bytes: usize) -> Box<[AtomicU8]> {
-    (0..bytes).map(|_| AtomicU8::new(0)).collect()
+fn new_arena(bytes: usize) -> Region<AtomicU8> {
+    // SAFETY: a number of zeroes is 0.
+    let arena = unsafe { Region::zeroed(bytes) };
+    if let Some::<&AtomicU8>(first) = arena.first() {
+        first.store(0, Relaxed);
+    }
+    arena
 }
 
 #[cfg(test)]
@@ -273,13 +272,13 @@ mod tests {
 
     #[test]
     fn readers_see_a_growing_prefix() {
-        let (mut filler, chunk) = Chunk::new();
+        let (mut filler, chunk) = Chunk::new(0);
         let reader = std::thread::spawn(move || {
-            while chunk.events().count() < CAPACITY {
+            while chunk.events().count() < CAPACITIES[0] {
                 assert!(chunk.events().enumerate().all(|(i, (entry, _))| i as u64 == entry.start));
             }
         });
-        assert!((0..CAPACITY).all(|i| filler.push(entry(i as u64)) == Some(i)));
+        assert!((0..CAPACITIES[0]).all(|i| filler.push(entry(i as u64)) == Some(i)));
         assert!(filler.is_full());
         assert!(filler.push(entry(0)).is_none());
         reader.join().unwrap();
@@ -287,12 +286,12 @@ mod tests {
 
     #[test]
     fn an_open_event_is_seen_and_ends_later() {
-        let (mut filler, chunk) = Chunk::new();
+        let (mut filler, chunk) = Chunk::new(0);
         let slot = filler.push(entry(7)).unwrap();
         assert_eq!(chunk.events().map(|(_, end)| end).collect::<Vec<_>>(), [End::OPEN]);
         let end = End::new(9, true);
         chunk.finish(slot, end);
-        chunk.finish(CAPACITY, end);
+        chunk.finish(CAPACITIES[0], end);
         assert_eq!(
             chunk.events().map(|(_, end)| (end.ticks(), end.failed())).collect::<Vec<_>>(),
             [(9, true)]
@@ -301,27 +300,27 @@ mod tests {
 
     #[test]
     fn a_block_that_somebody_reads_is_not_used_again() {
-        let (mut filler, chunk) = Chunk::new();
+        let (mut filler, chunk) = Chunk::new(0);
         filler.push(entry(7)).unwrap();
         drop(filler);
         let reader = chunk.clone();
         Chunk::recycle(chunk);
-        let (mut next, _) = Chunk::new();
+        let (mut next, _) = Chunk::new(0);
         next.push(entry(8)).unwrap();
         assert_eq!(reader.events().map(|(entry, _)| entry.start).collect::<Vec<_>>(), [7]);
     }
 
     #[test]
     fn an_arena_that_is_too_small_says_how_much_it_lacks() {
-        let (mut filler, chunk) = Chunk::new();
+        let (mut filler, chunk) = Chunk::new(0);
         let at = filler.pack(|packer| packer.raw(b"abc")).ok().unwrap();
-        let long = vec![b'x'; ARENA];
+        let long = vec![b'x'; ARENA * CAPACITIES[0]];
         let needed = filler.pack(|packer| packer.raw(&long)).err().unwrap().needed;
-        assert_eq!(needed, ARENA);
+        assert_eq!(needed, long.len());
         assert_eq!(chunk.bytes(at).take(3).collect::<Vec<_>>(), b"abc");
-        let (mut fresh, chunk) = Chunk::new();
-        assert!(fresh.reserve(ARENA + 1));
+        let (mut fresh, chunk) = Chunk::new(0);
+        assert!(fresh.reserve(long.len() + 1));
         let at = fresh.pack(|packer| packer.raw(&long)).ok().unwrap();
-        assert!(chunk.bytes(at).take(ARENA).all(|byte| byte == b'x'));
+        assert!(chunk.bytes(at).take(long.len()).all(|byte| byte == b'x'));
     }
 }

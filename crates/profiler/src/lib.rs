@@ -9,7 +9,7 @@
 //! ```
 //!
 //! - `recorder` stamps each call into its thread's `chunk`: two readings of the cycle
-//!   counter, no lock, no allocation but a new chunk every 1024 events;
+//!   counter, no lock, no allocation but a new chunk now and then;
 //! - a session is a window on that one stream, so any number can be alive at once;
 //! - everything else (tree, self times, links, device work) is worked out after the stop.
 //!
@@ -46,10 +46,13 @@ mod names;
 mod pack;
 mod profiler;
 mod recorder;
+mod region;
 mod schedule;
 mod scope;
 mod session;
+mod slots;
 mod stack;
+mod sync;
 mod table;
 mod trace;
 

@@ -143,10 +143,10 @@ impl Local {
     /// Begins a chunk whose arena has room for `arena` bytes.
     #[cold]
     pub(crate) fn renew(&mut self, arena: usize) {
-        let (mut filler, mut chunk) = Chunk::new();
+        let (mut filler, mut chunk) = Chunk::new(self.chunk);
         // A block that was used before may have too small an arena: it goes, the next comes.
         while arena > 0 && !filler.reserve(arena) {
-            (filler, chunk) = Chunk::new();
+            (filler, chunk) = Chunk::new(self.chunk);
         }
         self.log().chunks.lock().push(chunk);
         if let Some(full) = self.filler.replace(filler).filter(|_| self.open > 0) {
