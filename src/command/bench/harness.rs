@@ -79,6 +79,15 @@ impl Harness {
         }
     }
 
+    /// Whether `name`, which its workload measures by itself, is to be timed now.
+    pub(super) fn takes(&mut self, name: &str) -> bool {
+        let takes = !name.is_empty() && self.mode == Mode::Bench && self.wants(name);
+        if !takes && !name.is_empty() && !self.left_out.iter().any(|known| known == name) {
+            self.left_out.push(name.to_owned());
+        }
+        takes
+    }
+
     /// Prepares and measures the workload `name`, if it is wanted.
     pub(super) fn bench<F, R>(
         &mut self,
@@ -135,7 +144,15 @@ impl Harness {
         Ok(Times { fastest, median: walls[walls.len() / 2], samples: walls.len() })
     }
 
-    fn tell(&self, workload: &str, value: f64, unit: &str, ns: f64, median: f64, samples: usize) -> Outcome {
+    pub(super) fn tell(
+        &self,
+        workload: &str,
+        value: f64,
+        unit: &str,
+        ns: f64,
+        median: f64,
+        samples: usize,
+    ) -> Outcome {
         if self.json {
             let line = json!({
                 "peer": "cresset", "workload": workload, "threads": self.threads, "value": value,
@@ -175,7 +192,7 @@ fn timed(call: &mut impl FnMut() -> Result<()>, count: u32) -> Result<(f64, f64)
 }
 
 /// How long this process has run on a processor, where the system tells.
-fn processor_time() -> Option<Duration> {
+pub(super) fn processor_time() -> Option<Duration> {
     #[cfg(unix)]
     {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -203,7 +220,7 @@ fn mode(text: Option<&str>) -> Outcome<Mode> {
 }
 
 /// The most memory this process ever had, in MiB; 0 where the system does not tell.
-fn peak_memory() -> f64 {
+pub(super) fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok()).unwrap_or(0.0)

@@ -7,6 +7,7 @@ mod harness;
 mod lenet;
 mod mlp;
 mod optimizer;
+mod profiler;
 mod stream;
 mod tiny;
 mod training;
@@ -46,7 +47,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if harness.mode == Mode::First {
         return Ok(tiny::first()?);
     }
-    for measure in [gemm::run, tiny::run, stream::run, mlp::run, lenet::run, gpt::run, optimizer::run] {
+    let workloads =
+        [gemm::run, tiny::run, stream::run, mlp::run, lenet::run, gpt::run, optimizer::run, profiler::run];
+    for measure in workloads {
         measure(&mut harness)?;
     }
     if let (0, Some(filter)) = (harness.measured, &arguments.filter) {
