@@ -1,6 +1,7 @@
 //! What the command can do, and how it is asked.
 
 mod bench;
+mod check;
 mod doctor;
 mod parity;
 mod progress;
@@ -34,6 +35,8 @@ enum Command {
     Doctor,
     /// Compare with recorded answers of PyTorch
     Parity(parity::Arguments),
+    /// Check traces against what their readers expect
+    CheckTrace(check::Arguments),
     /// Measure workloads
     Bench(bench::Arguments),
 }
@@ -43,6 +46,7 @@ pub(crate) fn run() -> Outcome {
         Command::Train(arguments) => train::run(&arguments),
         Command::Doctor => doctor::run(),
         Command::Parity(arguments) => parity::run(&arguments),
+        Command::CheckTrace(arguments) => check::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }
 }

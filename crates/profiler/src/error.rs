@@ -78,6 +78,13 @@ pub enum Error {
         /// Its own words.
         source: BoxError,
     },
+    /// A file could not be read.
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A file could not be written; nothing half written is left.
     Write {
         /// The file.
@@ -125,6 +132,7 @@ impl fmt::Display for Error {
             Error::NoObserverSlot => f.write_str("cannot record: all observer slots are taken"),
             Error::Device { action, source } => write!(f, "cannot {action} device activities: {source}"),
             Error::Handler { source } => write!(f, "on_trace_ready failed: {source}"),
+            Error::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
             Error::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
         }
     }
@@ -134,7 +142,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Device { source, .. } | Error::Handler { source } => Some(&**source),
-            Error::Write { source, .. } => Some(source),
+            Error::Read { source, .. } | Error::Write { source, .. } => Some(source),
             _ => None,
         }
     }

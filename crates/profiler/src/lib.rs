@@ -34,6 +34,7 @@
 
 mod averages;
 mod builder;
+mod check;
 mod chunk;
 mod clock;
 mod device;
@@ -58,6 +59,7 @@ mod trace;
 
 pub use averages::{Averages, Grouping, Row};
 pub use builder::{Activity, Builder};
+pub use check::{Finding, Report, Severity, check_trace};
 pub use cresset_dispatch::observe::is_watched;
 pub use error::{BoxError, Error, Result};
 pub use export::handler::trace_directory;

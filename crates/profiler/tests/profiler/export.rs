@@ -14,7 +14,7 @@ fn events<'a>(trace: &'a Value, category: &str) -> Vec<&'a Value> {
 }
 
 /// Two steps of training, with everything a trace can show.
-fn training() -> Profiler {
+pub(crate) fn training() -> Profiler {
     plug_in();
     let (host, device) = (Allocator::new(Device::CPU), Allocator::new(npu()));
     let thread = cresset_dispatch::thread::number();

@@ -1,5 +1,6 @@
 //! The profiler from outside: calls, devices and allocators are made up.
 
+mod check;
 mod device;
 mod export;
 mod fake;
@@ -12,5 +13,6 @@ mod report;
 mod schedule;
 mod sessions;
 mod stacks;
+mod stress;
 mod table;
 mod torch_tables;

@@ -1,0 +1,148 @@
+//! Arrows between slices.
+
+use super::event::Event;
+use super::json::Json;
+use super::{Checker, Report, SLACK, Slice, Texts, Track};
+use std::collections::{BTreeMap, HashMap};
+
+/// One end of an arrow.
+pub(super) struct Flow {
+    category: u32,
+    id: i128,
+    track: Track,
+    time: f64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Start,
+    Step,
+    Finish,
+}
+
+impl Flow {
+    pub(super) fn new(event: &Event<'_>, report: &mut Report, texts: &mut Texts) -> Option<Flow> {
+        let given = event.json.get("id");
+        let what = || format!("flow {:?} id={given:?}", event.category);
+        let Some(category) = event.category else {
+            report.error("flow.cat", || format!("{}: cat missing", what()));
+            return None;
+        };
+        let Some(id) = given.and_then(Json::int).filter(|&id| id > 0) else {
+            report.error("flow.id", || format!("{}: id must be an integer above 0", what()));
+            return None;
+        };
+        if ["fwdbwd", "ac2g"].contains(&category) && event.name != category {
+            report.error("flow.name", || format!("{}: must be named like its category", what()));
+        }
+        if event.phase == "f" && event.json.get("bp").and_then(Json::text) != Some("e") {
+            report.error("flow.bp", || format!("{}: a finish needs bp: \"e\"", what()));
+        }
+        let kind = match event.phase {
+            "s" => Kind::Start,
+            "f" => Kind::Finish,
+            _ => Kind::Step,
+        };
+        Some(Flow { category: texts.number(category), id, track: event.track, time: event.time, kind })
+    }
+}
+
+/// Slices by when they start, to find the one an arrow is bound to.
+struct Places<'a> {
+    tracks: HashMap<Track, Vec<&'a Slice>>,
+}
+
+impl<'a> Places<'a> {
+    fn new(slices: impl Iterator<Item = &'a Slice>) -> Places<'a> {
+        let mut tracks: HashMap<Track, Vec<&Slice>> = HashMap::new();
+        for slice in slices {
+            tracks.entry(slice.track).or_default().push(slice);
+        }
+        for slices in tracks.values_mut() {
+            slices.sort_by(|a, b| a.start.total_cmp(&b.start));
+        }
+        Places { tracks }
+    }
+
+    /// The slices that start at the end of an arrow, or if there is none, those that it lies in.
+    fn bound(&self, flow: &Flow) -> Vec<&'a Slice> {
+        let slices = self.tracks.get(&flow.track).map_or(&[][..], |slices| slices);
+        let first = slices.partition_point(|slice| slice.start < flow.time);
+        let exact: Vec<_> =
+            slices[first..].iter().take_while(|slice| slice.start == flow.time).copied().collect();
+        if !exact.is_empty() {
+            return exact;
+        }
+        let begun = slices.partition_point(|slice| slice.start - SLACK <= flow.time);
+        let covers = |slice: &&&Slice| flow.time <= slice.end() + SLACK;
+        slices[..begun].iter().filter(covers).copied().collect()
+    }
+}
+
+impl Checker {
+    /// Each arrow has two ends, on slices that belong together.
+    pub(super) fn flows(&mut self) {
+        let mut groups: BTreeMap<(u32, i128), Vec<&Flow>> = BTreeMap::new();
+        for flow in &self.flows {
+            groups.entry((flow.category, flow.id)).or_default().push(flow);
+        }
+        if groups.is_empty() {
+            return;
+        }
+        let places =
+            Places::new(self.slices.iter().filter(|slice| self.texts.get(slice.category) != "Trace"));
+        for ((category, id), flows) in groups {
+            let category = self.texts.get(category);
+            arrow(category, id, &flows, &places, &mut self.report);
+        }
+    }
+}
+
+fn arrow(category: &str, id: i128, flows: &[&Flow], places: &Places<'_>, report: &mut Report) {
+    let what = || format!("flow {category} id={id}");
+    let of = |kind: Kind| flows.iter().filter(move |flow| flow.kind == kind);
+    let (starts, finishes) = (of(Kind::Start).count(), of(Kind::Finish).count());
+    if starts != 1 || finishes < 1 || category == "fwdbwd" && finishes != 1 {
+        let place = || format!("{} has {starts} starts and {finishes} finishes", what());
+        return if category == "ac2g" && starts <= 1 {
+            report.warning("flow.pair", place)
+        } else {
+            report.error("flow.pair", place)
+        };
+    }
+    let Some(start) = of(Kind::Start).next() else { return };
+    let from = places.bound(start);
+    if from.is_empty() {
+        report.error("flow.bind", || format!("{}: its start is on no slice", what()));
+    }
+    for finish in of(Kind::Finish) {
+        let to = places.bound(finish);
+        if to.is_empty() {
+            report.error("flow.bind", || format!("{}: its finish is on no slice", what()));
+        }
+        if finish.time < start.time {
+            report.error("flow.order", || format!("{}: finishes before it starts", what()));
+        }
+        if from.is_empty() || to.is_empty() {
+            continue;
+        }
+        let shared = |get: fn(&Slice) -> Option<i128>| {
+            from.iter()
+                .filter_map(|slice| get(slice))
+                .any(|one| to.iter().any(|slice| get(slice) == Some(one)))
+        };
+        match category {
+            "fwdbwd" if !shared(|slice| slice.sequence) => {
+                report.error("flow.fwdbwd.sequence", || format!("{}: different sequence numbers", what()));
+            }
+            "ac2g" if !shared(|slice| slice.correlation) => {
+                report.error("flow.ac2g.correlation", || format!("{}: different correlations", what()));
+            }
+            _ => {}
+        }
+        if category == "fwdbwd" && !to.iter().any(|slice| slice.is_backward) {
+            report.error("flow.fwdbwd.backward", || format!("{}: finish is on no backward call", what()));
+        }
+    }
+}
