@@ -6,7 +6,7 @@
 use cresset_dispatch::memory::{self, Report};
 use cresset_dispatch::observe::{self, Argument, Call, Name, TensorArgument};
 use cresset_dispatch::{Device, thread};
-use cresset_profiler::{Builder, Profiler, record_function};
+use cresset_profiler::{Builder, Profiler, StackSource, record_function, stack_source};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -51,6 +51,20 @@ fn call_with_memory() {
     memory::report(|| Report { device: Device::CPU, address: 64, bytes: -16, allocated: 0, reserved: 0 });
 }
 
+/// A call with 32 frames of this program above it.
+fn deep_call() {
+    #[inline(never)]
+    fn deeper(levels: u32) {
+        if levels == 0 {
+            call()
+        } else {
+            deeper(black_box(levels - 1))
+        }
+        black_box(());
+    }
+    deeper(31);
+}
+
 fn scope() {
     let _scope = record_function(black_box("forward"));
 }
@@ -85,7 +99,7 @@ fn measure<const N: usize>(cases: [(Setting, fn()); N]) -> [f64; N] {
 
 fn main() {
     thread::number();
-    let [direct, off, scope_off, on, scope_on, shapes, flops, memory, one_thread] = measure([
+    let [direct, off, scope_off, on, scope_on, shapes, flops, memory, one_thread, deep, stacks] = measure([
         (None, nothing),
         (None, call),
         (None, scope),
@@ -95,6 +109,8 @@ fn main() {
         (Some(|| Profiler::builder().record_shapes(true).with_flops(true)), call),
         (Some(|| Profiler::builder().profile_memory(true)), call_with_memory),
         (Some(|| Profiler::builder().all_threads(false)), call),
+        (Some(Profiler::builder), deep_call),
+        (Some(|| Profiler::builder().with_stack(true)), deep_call),
     ]);
     let row = |what: &str, nanos: f64, bar: f64| {
         let verdict = if nanos <= bar { "" } else { "  over" };
@@ -110,6 +126,10 @@ fn main() {
     row("shapes and flops, on top", flops - on, 40.0);
     row("one report, on top", (memory - on) / 2.0, 40.0);
     row("two reports, on top", memory - on, 40.0);
+    match stack_source() {
+        StackSource::FramePointers => row("stacks by frame pointers", stacks - deep, 200.0),
+        StackSource::Unwinder => row("stacks by the unwinder", stacks - deep, 8000.0),
+    }
     after_the_run();
 }
 
