@@ -6,6 +6,7 @@ use crate::metadata::Metadata;
 use crate::profiler::{Handler, Profiler};
 use crate::recorder::Wants;
 use crate::schedule::Schedule;
+use crate::warning::Warning;
 use std::str::FromStr;
 
 /// A side of the machine that can be watched.
@@ -119,6 +120,39 @@ impl Builder {
         self
     }
 
+    /// Sets one of torch's experimental options by name, for programs that read them from
+    /// elsewhere.
+    ///
+    /// | option | here |
+    /// |---|---|
+    /// | `capture_overload_names` | as [`capture_overload_names`](Builder::capture_overload_names) |
+    /// | `profile_all_threads` | as [`all_threads`](Builder::all_threads), which is on by default |
+    /// | `verbose`, `adjust_timestamps`, `expose_kineto_event_metadata` | always on: stacks need no more than `with_stack`, device work never starts before its launch, and events have all there is |
+    /// | `adjust_profiler_step`, `record_python_gc_info`, `enable_cuda_sync_events`, `disable_external_correlation`, `trace_only`, `performance_events`, `custom_profiler_config` | absent: there is no such thing to record here, or it has no use |
+    ///
+    /// ```
+    /// use cresset_profiler::Profiler;
+    /// let builder = Profiler::builder().experimental("capture_overload_names", true)?;
+    /// assert!(builder.experimental("record_python_gc_info", true).is_err());
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The option is absent, or it is always on and was to be off.
+    pub fn experimental(self, option: &str, on: bool) -> Result<Builder> {
+        let refuse = |rule: &str| Err(Error::Option { asked: option.to_owned(), rule: rule.to_owned() });
+        match option {
+            "capture_overload_names" => Ok(self.capture_overload_names(on)),
+            "profile_all_threads" => Ok(self.all_threads(on)),
+            "verbose" | "adjust_timestamps" | "expose_kineto_event_metadata" if on => Ok(self),
+            "verbose" | "adjust_timestamps" | "expose_kineto_event_metadata" => refuse("it is always on"),
+            _ => refuse(
+                "legal options are capture_overload_names, profile_all_threads, verbose, adjust_timestamps, \
+                 expose_kineto_event_metadata",
+            ),
+        }
+    }
+
     /// Whether to record all threads, or only the one that starts the session. All by
     /// default; other threads pay nothing to speak of for a session that does not want them.
     pub fn all_threads(mut self, on: bool) -> Builder {
@@ -174,6 +208,14 @@ impl Builder {
         let mut profiler = self.build()?;
         let value = profiler.run(body)?;
         Ok((value, profiler))
+    }
+
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        let names_device = self.activities.as_ref().is_some_and(|list| list.contains(&Activity::Device));
+        let lacks_warmup = self.schedule.as_ref().is_some_and(Schedule::lacks_warmup);
+        let warnings =
+            [(lacks_warmup, Warning::NoWarmup), (names_device && !device::is_present(), Warning::NoDevice)];
+        warnings.into_iter().filter(|(holds, _)| *holds).map(|(_, warning)| warning).collect()
     }
 
     /// Whether to watch the host, and devices.

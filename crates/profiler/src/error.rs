@@ -1,5 +1,6 @@
 //! What can go wrong, by cause.
 
+use crate::builder::Activity;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -21,6 +22,25 @@ pub enum Error {
     },
     /// The profiler is running already.
     AlreadyRunning,
+    /// A trace that is moved by hand was not at that point.
+    OutOfOrder {
+        /// What was asked of it.
+        action: &'static str,
+        /// What must come first.
+        rule: &'static str,
+    },
+    /// An activity that the profiler does not watch cannot be switched on.
+    NotWatched {
+        /// Which.
+        activity: Activity,
+    },
+    /// An option that does not exist here, or cannot be changed.
+    Option {
+        /// The option that was asked for.
+        asked: String,
+        /// Why not.
+        rule: String,
+    },
     /// Results were asked for before the first trace was complete.
     StillRunning {
         /// What was tried.
@@ -99,6 +119,11 @@ impl fmt::Display for Error {
         match self {
             Error::NotRunning { action } => write!(f, "cannot {action}: the profiler is not running"),
             Error::AlreadyRunning => f.write_str("cannot start: the profiler is running already"),
+            Error::OutOfOrder { action, rule } => write!(f, "cannot {action}: {rule}"),
+            Error::NotWatched { activity } => {
+                write!(f, "cannot switch {activity:?} on: it is not watched, name it in activities()")
+            }
+            Error::Option { asked, rule } => write!(f, "cannot set the option {asked:?}: {rule}"),
             Error::StillRunning { action } => {
                 write!(f, "cannot {action}: nothing is complete yet, call stop() first")
             }

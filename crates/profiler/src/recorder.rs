@@ -163,6 +163,8 @@ struct Open {
     wants: Wants,
     /// The number of the thread that opened it.
     thread: u32,
+    /// Whether it wants to see calls now.
+    calls: bool,
 }
 
 impl Open {
@@ -191,11 +193,20 @@ impl Window {
         let mut open = OPEN.lock();
         let number = open.last().map_or(0, |last| last.window + 1);
         // Until the real start is known, nothing may be forgotten.
-        open.push(Open { window: number, start: 0, wants, thread: thread.number });
+        open.push(Open { window: number, start: 0, wants, thread: thread.number, calls: true });
         apply(&open, slots);
         let start = Anchor::now();
         open.iter_mut().filter(|one| one.window == number).for_each(|one| one.start = start.ticks);
         Ok(Window { number, start, wants, thread })
+    }
+
+    /// Records calls from here on, or not; other windows may want them all the same.
+    pub(crate) fn record_calls(&self, on: bool) {
+        let mut open = OPEN.lock();
+        open.iter_mut().filter(|one| one.window == self.number).for_each(|one| one.calls = on);
+        if let Ok(slots) = slots() {
+            apply(&open, slots);
+        }
     }
 
     /// The logs the window can see into.
@@ -238,5 +249,5 @@ fn apply(open: &[Open], (calls, reports): Slots) {
         stack::clear();
     }
     reports.set_active(open.iter().any(|one| one.wants.memory));
-    calls.set_active(!open.is_empty());
+    calls.set_active(open.iter().any(|one| one.calls));
 }

@@ -96,6 +96,11 @@ impl Schedule {
         self.with(|cycle| cycle.skip_first_wait = skip)
     }
 
+    /// Whether recording starts without a warmup; what a user's own function does is not known.
+    pub(crate) fn lacks_warmup(&self) -> bool {
+        matches!(&self.0, Rule::Cycle(cycle) if cycle.warmup == 0)
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Cycle)) -> Schedule {
         if let Rule::Cycle(cycle) = &mut self.0 {
             change(cycle);

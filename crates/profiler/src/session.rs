@@ -1,8 +1,10 @@
 //! One recording from its start to its stop.
 
+use crate::builder::Activity;
 use crate::clock::{self, Anchor};
 use crate::device::{Drained, Tap};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::pauses::Pauses;
 use crate::recorder::{Wants, Window};
 use crate::trace::{About, Material, Steps, Trace, build};
 
@@ -11,7 +13,9 @@ pub(crate) struct Session {
     tap: Option<Tap>,
     window: Option<Window>,
     wants: Wants,
-    calls: bool,
+    /// When host calls, and devices, were not to be seen.
+    no_calls: Pauses,
+    no_devices: Pauses,
     first_step: u64,
     /// When each step began, in ticks.
     steps: Vec<u64>,
@@ -21,7 +25,10 @@ impl Session {
     /// Gets devices ready. A device that fails is told of, and the session goes on without.
     pub(crate) fn prepare(wants: Wants, calls: bool, devices: bool) -> (Session, Result<()>) {
         let (tap, outcome) = if devices { Some(Tap::open()).unzip() } else { (None, None) };
-        let session = Session { tap, window: None, wants, calls, first_step: 0, steps: Vec::new() };
+        let (mut no_calls, no_devices) = (Pauses::default(), Pauses::default());
+        no_calls.turn(calls, 0);
+        let session =
+            Session { tap, window: None, wants, no_calls, no_devices, first_step: 0, steps: Vec::new() };
         (session, outcome.unwrap_or(Ok(())))
     }
 
@@ -31,6 +38,23 @@ impl Session {
         self.first_step = step;
         self.steps.push(window.start.ticks);
         self.window = Some(window);
+        Ok(())
+    }
+
+    pub(crate) fn is_recording(&self) -> bool {
+        self.window.is_some()
+    }
+
+    /// Switches an activity on or off, from `tick` on.
+    pub(crate) fn toggle(&mut self, activity: Activity, on: bool, tick: u64) -> Result<()> {
+        match activity {
+            Activity::Cpu => self.no_calls.turn(on, tick),
+            Activity::Device if on && self.tap.is_none() => return Err(Error::NotWatched { activity }),
+            Activity::Device => self.no_devices.turn(on, tick),
+        }
+        if let (Some(window), Activity::Cpu) = (&self.window, activity) {
+            window.record_calls(on);
+        }
         Ok(())
     }
 
@@ -59,7 +83,8 @@ impl Session {
         let material = Material {
             logs: window.logs(),
             wants: self.wants,
-            calls: self.calls,
+            no_calls: self.no_calls,
+            no_devices: self.no_devices,
             start: window.start,
             stop,
             steps,

@@ -8,6 +8,7 @@ use crate::clock::{Anchor, Scale};
 use crate::log::ThreadLog;
 use crate::names;
 use crate::pack::{Head, Unpacker};
+use crate::pauses::Pauses;
 use crate::recorder::Wants;
 use cresset_dispatch::activity::{Activity, Properties};
 use cresset_dispatch::memory::Report;
@@ -20,8 +21,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) struct Material {
     pub(crate) logs: Vec<Arc<ThreadLog>>,
     pub(crate) wants: Wants,
-    /// Whether host calls are shown.
-    pub(crate) calls: bool,
+    /// When host calls, and devices, are not shown.
+    pub(crate) no_calls: Pauses,
+    pub(crate) no_devices: Pauses,
     pub(crate) start: Anchor,
     pub(crate) stop: Anchor,
     pub(crate) steps: Steps,
@@ -70,7 +72,8 @@ pub(crate) fn build(mut material: Material) -> Trace {
     let all_threads = material.wants.all_threads;
     let ours = material.logs.first().map_or(0, |log| log.tid);
     let is_ours = |tid| all_threads || tid == ours;
-    let (launches, work) = work::split(activities, window, is_ours);
+    let is_seen = |nanos| !material.no_devices.contain(scale.ticks(nanos));
+    let (launches, work) = work::split(activities, window, is_ours, is_seen);
     builder.add_launches(&mut lanes, &launches, &scale);
     lanes.retain(|lane| !lane.records.is_empty() || !lane.reports.is_empty());
 
@@ -122,7 +125,7 @@ impl Builder<'_> {
         for chunk in chunks {
             for (entry, end) in chunk.events().filter(|(entry, _)| (start..=stop).contains(&entry.start)) {
                 match entry.what {
-                    What::Call(call) if self.sees(&call) => {
+                    What::Call(call) if self.sees(&call, entry.start) => {
                         let finished = (1..=stop).contains(&end.ticks());
                         let failed = finished && end.failed();
                         let end = if finished { end.ticks() } else { last.max(entry.start) };
@@ -146,8 +149,8 @@ impl Builder<'_> {
         lane
     }
 
-    fn sees(&self, call: &Call) -> bool {
-        self.material.calls && (call.kind != Kind::Module || self.material.wants.modules)
+    fn sees(&self, call: &Call, start: u64) -> bool {
+        !self.material.no_calls.contain(start) && (call.kind != Kind::Module || self.material.wants.modules)
     }
 
     fn record(&mut self, chunk: &Chunk, call: &Call, (start, end): (u64, u64)) -> Record {

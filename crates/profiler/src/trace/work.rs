@@ -21,8 +21,9 @@ pub(super) fn split(
     activities: Vec<Activity>,
     (start, stop): (u64, u64),
     is_ours: impl Fn(u32) -> bool,
+    is_seen: impl Fn(u64) -> bool,
 ) -> (Vec<Activity>, Vec<Activity>) {
-    let within = |activity: &Activity| (start..=stop).contains(&activity.start);
+    let within = |activity: &Activity| (start..=stop).contains(&activity.start) && is_seen(activity.start);
     let (all, work): (Vec<_>, Vec<_>) = activities.into_iter().partition(|a| a.work == Work::Launch);
     let known: HashSet<u64> = all.iter().map(|launch| launch.correlation).collect();
     let mut seen = HashSet::new();

@@ -1,6 +1,8 @@
 //! The profiler from outside: calls, devices and allocators are made up.
 
 mod check;
+mod contract;
+mod control;
 mod device;
 mod export;
 mod fake;

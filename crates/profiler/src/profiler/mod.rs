@@ -1,5 +1,7 @@
 //! The profiler as programs use it.
 
+mod control;
+
 use crate::averages::{Averages, Grouping};
 use crate::builder::Builder;
 use crate::error::{BoxError, Error, Result};
@@ -9,10 +11,13 @@ use crate::metadata::Metadata;
 use crate::schedule::Action;
 use crate::session::{self, Session};
 use crate::trace::{About, Event, Trace};
+use crate::warning::Warning;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+
+use control::Stage;
 
 pub(crate) type Handler = Box<dyn FnMut(&Profiler) -> std::result::Result<(), BoxError> + Send>;
 
@@ -36,6 +41,9 @@ pub struct Profiler {
     action: Option<Action>,
     step: u64,
     session: Option<Session>,
+    /// How far a trace is that is moved by hand.
+    stage: Option<Stage>,
+    warnings: Vec<Warning>,
     /// What a closure of the user's panicked with, until the profiler has done its part.
     panic: Option<Box<dyn Any + Send>>,
     trace_id: Option<String>,
@@ -52,12 +60,15 @@ impl Profiler {
 
     pub(crate) fn new(options: Builder) -> Result<Profiler> {
         let watched = options.watched()?;
+        let warnings = options.warnings();
         Ok(Profiler {
             options,
             watched,
             action: None,
             step: 0,
             session: None,
+            stage: None,
+            warnings,
             panic: None,
             trace_id: None,
             trace: None,
@@ -71,7 +82,7 @@ impl Profiler {
     /// It runs already, or a device could not be started. In the latter case it does run and
     /// records the host.
     pub fn start(&mut self) -> Result<()> {
-        if self.action.is_some() {
+        if self.action.is_some() || self.stage.is_some() {
             return Err(Error::AlreadyRunning);
         }
         self.step = 0;
@@ -148,6 +159,11 @@ impl Profiler {
             }
             return Ok(());
         }
+        match (before, after) {
+            (Action::Warmup, Action::None) => self.warn(Warning::WarmupThenNone),
+            (Action::Record, _) => self.warn(Warning::RecordWithoutSave),
+            _ => {}
+        }
         let leaves = before.is_recording() || (before, after) == (Action::Warmup, Action::None);
         let mut outcome = if leaves { self.finish(tick) } else { Ok(()) };
         if before == Action::RecordAndSave {
@@ -189,6 +205,8 @@ impl Profiler {
             let earlier = self.trace.replace(trace);
             if self.options.acc_events {
                 self.earlier.splice(..0, earlier);
+            } else if earlier.is_some() {
+                self.warn(Warning::EventsReplaced);
             }
         }
         outcome
@@ -214,6 +232,25 @@ impl Profiler {
             Some(panic) => resume_unwind(panic),
             None => outcome,
         }
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// What may not be as it was meant, each once, in the order it was noticed. Nothing is
+    /// printed.
+    ///
+    /// ```
+    /// use cresset_profiler::{Profiler, Schedule, Warning};
+    /// let profiler = Profiler::builder().schedule(Schedule::new(1, 0, 1)?).build()?;
+    /// assert_eq!(profiler.warnings(), [Warning::NoWarmup]);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Adds a text to the head of the trace: of this one if it is finished, and of all to come.
@@ -248,9 +285,10 @@ impl Profiler {
     }
 
     fn trace_for(&self, action: &'static str) -> Result<&Trace> {
-        self.trace.as_ref().ok_or(match self.action {
-            Some(_) => Error::StillRunning { action },
-            None => Error::NoTrace { action },
+        self.trace.as_ref().ok_or(if self.is_running() {
+            Error::StillRunning { action }
+        } else {
+            Error::NoTrace { action }
         })
     }
 
@@ -327,7 +365,17 @@ impl Profiler {
 
     /// Whether it was started and not stopped.
     pub fn is_running(&self) -> bool {
-        self.action.is_some()
+        self.action.is_some() || self.stage.is_some()
+    }
+
+    /// Whether steps are events of their own, `ProfilerStep#0` and so on: under a schedule.
+    pub fn record_steps(&self) -> bool {
+        self.options.schedule.is_some()
+    }
+
+    /// Names the traces to come.
+    pub fn set_custom_trace_id(&mut self, make: impl FnMut() -> String + Send + 'static) {
+        self.options.trace_id = Some(Box::new(make));
     }
 
     /// The name of the trace being recorded, or of the last one.
