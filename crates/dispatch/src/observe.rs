@@ -6,7 +6,8 @@
 use crate::Device;
 use crate::slots::{SLOTS, Slots};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::fmt;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 /// What a call is, for those who treat kinds differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,8 +44,41 @@ impl<'a> Name<'a> {
     }
 }
 
-/// A tensor as observers see it.
+/// Which tensor an argument is, and which memory it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The tensor: no other has the same number while it lives.
+    pub tensor: usize,
+    /// Where its memory begins.
+    pub storage: usize,
+    /// Elements from there to its first.
+    pub offset: usize,
+    /// How often the memory was changed in place before the call.
+    pub version: u64,
+    /// Where the memory is.
+    pub device: Device,
+}
+
+/// Something that can be told apart from others of its kind; only who wants to know asks.
+pub trait Identified {
+    /// Which tensor it is; `None` if it has no memory.
+    fn identity(&self) -> Option<Identity>;
+}
+
+/// What a tensor is to an optimizer or a module that owns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Role {
+    /// It is learned.
+    Parameter,
+    /// It is the gradient of a parameter.
+    Gradient,
+    /// It is kept from step to step.
+    State,
+}
+
+/// A tensor as observers see it.
+#[derive(Clone, Copy)]
 pub struct TensorArgument<'a> {
     /// Size of each dimension.
     pub shape: &'a [usize],
@@ -52,6 +86,21 @@ pub struct TensorArgument<'a> {
     pub strides: &'a [usize],
     /// Short name of the element type, e.g. `f32`.
     pub dtype: &'static str,
+    /// Which tensor it is; `None` for a number that stands for one.
+    pub source: Option<&'a dyn Identified>,
+}
+
+impl PartialEq for TensorArgument<'_> {
+    /// Whether they look the same; they may be different tensors.
+    fn eq(&self, other: &Self) -> bool {
+        (self.shape, self.strides, self.dtype) == (other.shape, other.strides, other.dtype)
+    }
+}
+
+impl fmt::Debug for TensorArgument<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.dtype, self.shape)
+    }
 }
 
 /// One argument of a call, in the order of the operator's schema.
@@ -113,6 +162,8 @@ pub trait Call {
     }
     /// Visits the arguments in the order of the schema.
     fn arguments(&self, _visit: &mut dyn FnMut(Argument<'_>)) {}
+    /// Visits the tensors that an optimizer or a module owns, which are no arguments.
+    fn owned(&self, _visit: &mut dyn FnMut(Role, TensorArgument<'_>)) {}
     /// Floating-point operations the call performs, its children's not counted.
     fn flops(&self) -> u64 {
         0
@@ -127,6 +178,9 @@ pub trait Call {
 pub trait Observer: Sync {
     /// Call number `id` starts. The token comes back in [`exit`](Observer::exit).
     fn enter(&self, id: u64, call: &dyn Call) -> u64;
+    /// The call gives these tensors. Told before its exit, if it does not fail, to observers
+    /// that [want results](Slot::want_results).
+    fn gave(&self, _token: u64, _results: &[TensorArgument<'_>]) {}
     /// The call returned, or `failed`: with an error, or because it unwound.
     fn exit(&self, token: u64, failed: bool);
 }
@@ -148,7 +202,19 @@ impl Slot {
     pub fn set_active(self, active: bool) {
         OBSERVERS.set_active(self.0, active);
     }
+
+    /// Whether this observer is told what calls give.
+    pub fn want_results(self, wanted: bool) {
+        if wanted {
+            RESULTS.fetch_or(self.0, Relaxed);
+        } else {
+            RESULTS.fetch_and(!self.0, Relaxed);
+        }
+    }
 }
+
+/// The slots of observers that want results.
+static RESULTS: AtomicU8 = AtomicU8::new(0);
 
 /// Whether anyone watches.
 #[inline]
@@ -253,6 +319,18 @@ impl Span {
             span.failed = outcome.is_err();
         }
     }
+
+    /// Whether anyone wants to know what the call gives.
+    #[inline]
+    pub fn wants_results(&self) -> bool {
+        self.active & RESULTS.load(Relaxed) != 0
+    }
+
+    /// Tells what the call gives to those who want to know.
+    pub fn gave(&self, results: &[TensorArgument<'_>]) {
+        let wanted = self.active & RESULTS.load(Relaxed);
+        OBSERVERS.each(wanted, |i, observer| observer.gave(self.tokens[i], results));
+    }
 }
 
 impl Drop for Span {
@@ -269,6 +347,9 @@ impl Drop for Span {
 mod tests {
     use super::*;
     use std::sync::Mutex;
+
+    /// One test at a time: each counts on nobody else watching.
+    static ALONE: Mutex<()> = Mutex::new(());
 
     struct Named(&'static str);
 
@@ -295,8 +376,38 @@ mod tests {
     }
 
     #[test]
+    fn results_are_told_to_those_who_want_them() {
+        struct Shapes(Mutex<Vec<Vec<usize>>>);
+        impl Observer for Shapes {
+            fn enter(&self, _: u64, _: &dyn Call) -> u64 {
+                7
+            }
+            fn gave(&self, token: u64, results: &[TensorArgument<'_>]) {
+                assert_eq!(token, 7);
+                self.0.lock().unwrap().extend(results.iter().map(|result| result.shape.to_vec()));
+            }
+            fn exit(&self, _: u64, _: bool) {}
+        }
+        static SHAPES: Shapes = Shapes(Mutex::new(Vec::new()));
+        let _alone = ALONE.lock().unwrap();
+        let slot = Slot::claim(&SHAPES).expect("a slot is free");
+        slot.set_active(true);
+        let result = TensorArgument { shape: &[2, 3], strides: &[3, 1], dtype: "f32", source: None };
+        for wanted in [false, true] {
+            slot.want_results(wanted);
+            let span = span(&Named("op")).expect("someone watches");
+            assert_eq!(span.wants_results(), wanted);
+            span.gave(&[result]);
+        }
+        slot.set_active(false);
+        slot.want_results(false);
+        assert_eq!(*SHAPES.0.lock().unwrap(), [[2, 3]]);
+    }
+
+    #[test]
     fn calls_are_seen_while_active_and_always_exited_with_their_outcome() {
         static LOG: Log = Log(Mutex::new(Vec::new()));
+        let _alone = ALONE.lock().unwrap();
         let slot = Slot::claim(&LOG).expect("a slot is free");
         assert!(span(&Named("before")).is_none());
         slot.set_active(true);

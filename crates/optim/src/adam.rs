@@ -2,6 +2,7 @@
 
 use crate::Optimizer;
 use crate::optimizer::{check, forget, scope};
+use cresset_dispatch::observe::Role;
 use cresset_tensor::ops::{AdamStep, FusedAdam};
 use cresset_tensor::{Op as _, Result, Tensor, no_grad};
 
@@ -147,7 +148,15 @@ impl State {
 
 impl Optimizer for Adam {
     fn step(&mut self) -> Result<()> {
-        let _scope = scope("Optimizer.step#Adam.step");
+        let _scope = scope("Optimizer.step#Adam.step", |visit| {
+            for state in &self.states {
+                visit(Role::Parameter, &state.parameter);
+                if let Some((first, second)) = &state.moments {
+                    visit(Role::State, first);
+                    visit(Role::State, second);
+                }
+            }
+        });
         let _guard = no_grad();
         if self.options.fused {
             return self.fused();

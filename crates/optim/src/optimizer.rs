@@ -1,6 +1,6 @@
 //! What every optimizer can do.
 
-use cresset_dispatch::observe::{self, Call, Kind, Name, Span};
+use cresset_dispatch::observe::{self, Call, Kind, Name, Role, Span, TensorArgument};
 use cresset_tensor::{Cause, Error, Result, Tensor};
 
 /// Changes parameters by their gradients.
@@ -18,25 +18,39 @@ pub trait Optimizer {
     fn set_lr(&mut self, lr: f64);
 }
 
-struct Scope(&'static str);
+/// A range of an optimizer, and what it works on there.
+struct Scope<F> {
+    name: &'static str,
+    tensors: F,
+}
 
-impl Call for Scope {
+impl<F: Fn(&mut dyn FnMut(Role, &Tensor))> Call for Scope<F> {
     fn name(&self) -> Name<'_> {
-        Name::Static(self.0)
+        Name::Static(self.name)
     }
 
     fn kind(&self) -> Kind {
         Kind::Scope
     }
+
+    fn owned(&self, visit: &mut dyn FnMut(Role, TensorArgument<'_>)) {
+        (self.tensors)(&mut |role, tensor| {
+            visit(role, tensor.argument());
+            if let Some(grad) = tensor.grad().filter(|_| role == Role::Parameter) {
+                visit(Role::Gradient, grad.argument());
+            }
+        });
+    }
 }
 
-/// Names what happens until the guard drops.
-pub(crate) fn scope(name: &'static str) -> Option<Span> {
-    observe::span(&Scope(name))
+/// Names what happens until the guard drops. Who watches may ask for the parameters and for what
+/// is kept from step to step: `tensors` visits both.
+pub(crate) fn scope(name: &'static str, tensors: impl Fn(&mut dyn FnMut(Role, &Tensor))) -> Option<Span> {
+    observe::span(&Scope { name, tensors })
 }
 
 pub(crate) fn forget(name: &'static str, parameters: &[Tensor]) {
-    let _scope = scope(name);
+    let _scope = scope(name, |visit| parameters.iter().for_each(|tensor| visit(Role::Parameter, tensor)));
     parameters.iter().for_each(|parameter| parameter.clear_grad());
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Optimizer;
 use crate::optimizer::{check, forget, scope};
+use cresset_dispatch::observe::Role;
 use cresset_tensor::{Cause, Error, Result, Tensor, no_grad};
 
 /// The numbers of [`Sgd`].
@@ -63,7 +64,10 @@ impl Sgd {
 
 impl Optimizer for Sgd {
     fn step(&mut self) -> Result<()> {
-        let _scope = scope("Optimizer.step#SGD.step");
+        let _scope = scope("Optimizer.step#SGD.step", |visit| {
+            self.parameters.iter().for_each(|tensor| visit(Role::Parameter, tensor));
+            self.momentum.iter().flatten().for_each(|tensor| visit(Role::State, tensor));
+        });
         let _guard = no_grad();
         for (parameter, momentum) in self.parameters.iter().zip(&mut self.momentum) {
             if let Some(grad) = parameter.grad() {

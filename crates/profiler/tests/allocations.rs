@@ -61,7 +61,7 @@ impl Call for Add {
     }
 
     fn arguments(&self, visit: &mut dyn FnMut(Argument<'_>)) {
-        let tensor = TensorArgument { shape: &[2, 2], strides: &[2, 1], dtype: "f32" };
+        let tensor = TensorArgument { shape: &[2, 2], strides: &[2, 1], dtype: "f32", source: None };
         visit(Argument::Tensor(tensor));
         visit(Argument::Tensor(tensor));
     }

@@ -90,17 +90,21 @@ pub trait CallOut: Kernel + Op<Output = Tensor> {
     /// As [`Tensor::receive`].
     fn call_out(self, inputs: Self::Inputs<'_>, out: &Tensor) -> Result<()> {
         let span = observe::span(&InFlight { op: &self, inputs, name: Self::NAME });
-        let _span = span.map(Span::failing_on_fault);
+        let span = span.map(Span::failing_on_fault);
         out.check_free(Self::NAME, inputs)?;
         let (spec, device) = (self.infer(inputs)?, device_of(Self::NAME, inputs)?);
         out.check_fits(Self::NAME, &spec.shape, spec.dtype, device)?;
         if out.layout().is_contiguous() && out.layout().offset() == 0 {
             self.fill(inputs, out, device)?;
             out.storage().changed(Self::NAME);
-            return Ok(());
+        } else {
+            let _unrecorded = no_grad();
+            out.copy_(&self.launch(inputs)?)?;
         }
-        let _unrecorded = no_grad();
-        out.copy_(&self.launch(inputs)?)
+        if let Some(span) = span.filter(Span::wants_results) {
+            span.gave(&[out.argument()]);
+        }
+        Ok(())
     }
 }
 

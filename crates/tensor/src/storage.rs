@@ -115,6 +115,16 @@ impl Storage {
         }
     }
 
+    /// Where the bytes begin, as their device counts: an identity, not to be read through.
+    /// `None` if they are nowhere.
+    pub fn address(&self) -> Option<usize> {
+        match &self.0.memory {
+            Memory::Host(buffer) => Some(buffer.address()),
+            Memory::Device(memory) => Some(memory.address()),
+            Memory::Meta => None,
+        }
+    }
+
     /// How many bytes there are.
     #[inline]
     pub fn len(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use crate::autograd::{Tracking, ViewOf};
 use crate::{DType, Device, Key, Layout, Result, Storage};
-use cresset_dispatch::observe::TensorArgument;
+use cresset_dispatch::observe::{Identified, Identity, TensorArgument};
 use cresset_dispatch::{KeySet, key};
 use std::sync::Arc;
 
@@ -142,7 +142,8 @@ impl Tensor {
 
     /// The tensor as observers see it.
     pub fn argument(&self) -> TensorArgument<'_> {
-        TensorArgument { shape: self.shape(), strides: self.strides(), dtype: self.dtype().name() }
+        let (shape, strides, dtype) = (self.shape(), self.strides(), self.dtype().name());
+        TensorArgument { shape, strides, dtype, source: Some(self) }
     }
 
     /// `dim` counted from the front; negative ones count from the back.
@@ -153,5 +154,18 @@ impl Tensor {
     /// Whether the tensor holds data at all.
     pub(crate) fn is_meta(&self) -> bool {
         self.0.device.key == Key::META
+    }
+}
+
+impl Identified for Tensor {
+    fn identity(&self) -> Option<Identity> {
+        let storage = self.storage();
+        Some(Identity {
+            tensor: Arc::as_ptr(&self.0) as usize,
+            storage: storage.address()?,
+            offset: self.layout().offset(),
+            version: storage.version(),
+            device: self.device(),
+        })
     }
 }

@@ -104,7 +104,7 @@ impl Call for Op {
     fn arguments(&self, visit: &mut dyn FnMut(Argument<'_>)) {
         for shape in &self.shapes {
             let strides: Vec<usize> = (0..shape.len()).map(|i| shape[i + 1..].iter().product()).collect();
-            visit(Argument::Tensor(TensorArgument { shape, strides: &strides, dtype: "f32" }));
+            visit(Argument::Tensor(TensorArgument { shape, strides: &strides, dtype: "f32", source: None }));
         }
         if !self.shapes.is_empty() {
             visit(Argument::Float(1.0));

@@ -40,7 +40,7 @@ fn scalar_argument(scalar: Scalar) -> TensorArgument<'static> {
         Scalar::Int(_) => DType::I64,
         Scalar::Bool(_) => DType::Bool,
     };
-    TensorArgument { shape: &[], strides: &[], dtype: dtype.name() }
+    TensorArgument { shape: &[], strides: &[], dtype: dtype.name(), source: None }
 }
 
 /// An operand that may be a number.

@@ -80,6 +80,11 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
             } else {
                 self.forward(inputs)
             };
+        if let Some(span) = &span
+            && span.wants_results()
+        {
+            tell_results(span, &outcome);
+        }
         Span::end(span, &outcome);
         outcome
     }
@@ -174,7 +179,7 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
     /// Calls the in-place form: the first input is changed.
     fn call_in_place(self, inputs: Self::Inputs<'_>) -> Result<()> {
         let span = observe::span(&InFlight { op: &self, inputs, name: Self::IN_PLACE });
-        let _span = span.map(Span::failing_on_fault);
+        let span = span.map(Span::failing_on_fault);
         let Some(target) = first(inputs) else {
             let text = "the first operand is to be changed, and a number cannot be";
             return Err(Error::new(Cause::Argument, Self::IN_PLACE, text));
@@ -184,10 +189,14 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
         check_overlap(Self::IN_PLACE, &target, inputs)?;
         autograd::check_inference(Self::IN_PLACE, &target)?;
         if autograd::records_change(inputs.keys(), &target) {
-            autograd::record_in_place(self, inputs, &target)
+            autograd::record_in_place(self, inputs, &target)?;
         } else {
-            self.change(inputs, &target)
+            self.change(inputs, &target)?;
         }
+        if let Some(span) = span.filter(Span::wants_results) {
+            span.gave(&[target.argument()]);
+        }
+        Ok(())
     }
 
     /// Runs the in-place kernel and counts the change.
@@ -220,6 +229,16 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
             key => device_kernel(ops::Copy::in_place_table(), ops::Copy::IN_PLACE, key)?(&ops::Copy, copy),
         }
     }
+}
+
+/// Tells observers what a call gives.
+#[cold]
+pub(crate) fn tell_results<O: Output>(span: &Span, output: &Result<O>) {
+    let Ok(output) = output else { return };
+    let mut tensors = Vec::new();
+    output.each(|tensor| tensors.push(tensor.clone()));
+    let results: Vec<_> = tensors.iter().map(Tensor::argument).collect();
+    span.gave(&results);
 }
 
 /// Runs a host kernel; who listens learns how much it copied beside its work.
