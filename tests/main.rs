@@ -4,6 +4,8 @@ mod allocations;
 mod architecture;
 mod command;
 mod custom_operator;
+mod execution_trace;
+mod memory_timeline;
 mod parity;
 mod profile;
 mod training;

@@ -2,6 +2,7 @@
 
 use crate::device;
 use crate::error::{BoxError, Error, Result};
+use crate::execution::WindowObserver;
 use crate::metadata::Metadata;
 use crate::profiler::{Handler, Profiler};
 use crate::recorder::Wants;
@@ -37,6 +38,7 @@ pub struct Builder {
     pub(crate) schedule: Option<Schedule>,
     pub(crate) handler: Option<Handler>,
     pub(crate) trace_id: Option<Box<dyn FnMut() -> String + Send>>,
+    pub(crate) observer: Option<Box<dyn WindowObserver>>,
     pub(crate) wants: Wants,
     pub(crate) acc_events: bool,
     pub(crate) metadata: Metadata,
@@ -49,6 +51,7 @@ impl Builder {
             schedule: None,
             handler: None,
             trace_id: None,
+            observer: None,
             wants: Wants { all_threads: true, ..Wants::default() },
             acc_events: false,
             metadata: Metadata::default(),
@@ -170,6 +173,13 @@ impl Builder {
     /// Names each trace; by default by random numbers.
     pub fn custom_trace_id(mut self, make: impl FnMut() -> String + Send + 'static) -> Builder {
         self.trace_id = Some(Box::new(make));
+        self
+    }
+
+    /// Starts and stops `observer` with what is recorded, and ends it when the profiler stops: an
+    /// [`ExecutionTrace`](crate::ExecutionTrace), or one of your own.
+    pub fn execution_trace_observer(mut self, observer: impl WindowObserver + 'static) -> Builder {
+        self.observer = Some(Box::new(observer));
         self
     }
 

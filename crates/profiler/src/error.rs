@@ -98,6 +98,8 @@ pub enum Error {
         /// Its own words.
         source: BoxError,
     },
+    /// What memory was for is asked of a session that did not record all it takes to tell.
+    MemoryNotProfiled,
     /// A file could not be read.
     Read {
         /// The file.
@@ -157,6 +159,9 @@ impl fmt::Display for Error {
             Error::NoObserverSlot => f.write_str("cannot record: all observer slots are taken"),
             Error::Device { action, source } => write!(f, "cannot {action} device activities: {source}"),
             Error::Handler { source } => write!(f, "on_trace_ready failed: {source}"),
+            Error::MemoryNotProfiled => f.write_str(
+                "record_shapes=True, profile_memory=True, with_stack=True required for memory profiling.",
+            ),
             Error::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
             Error::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
         }

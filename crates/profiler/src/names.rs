@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 /// Stands before the node's name while the engine works on it.
 pub(crate) const EVALUATE: &str = "autograd::engine::evaluate_function: ";
+/// The end of a path to a leaf: its gradient is put down.
+pub(crate) const ACCUMULATE: &str = "torch::autograd::AccumulateGrad";
 /// Scopes of optimizers begin like this.
 pub(crate) const OPTIMIZER_STEP: &str = "Optimizer.step#";
 /// Steps are named by this and their number.

@@ -2,20 +2,24 @@
 //!
 //! Numbers are written seven bits at a time, low bits first, so most dimensions take one
 //! byte. A record is its length in four bytes, the FLOPs, the number of its stack (0 if
-//! it has none), the overload's name, then each argument.
+//! it has none), the overload's name, then each argument, then what the call owns. A tensor's
+//! identity stands before it where that is wanted.
 
-use cresset_dispatch::observe::{Argument, TensorArgument};
+use cresset_dispatch::observe::{Argument, Identity, Role, TensorArgument};
+use cresset_dispatch::{Device, Key};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// Writes into the free part of an arena, and goes on counting when that is full.
 pub(crate) struct Packer<'a> {
     free: &'a [AtomicU8],
     at: usize,
+    /// Whether to write down which tensors they are.
+    identities: bool,
 }
 
 impl<'a> Packer<'a> {
     pub(crate) fn new(free: &'a [AtomicU8]) -> Self {
-        Packer { free, at: 0 }
+        Packer { free, at: 0, identities: false }
     }
 
     /// Bytes written, or that would have been with room enough.
@@ -58,28 +62,35 @@ impl<'a> Packer<'a> {
         self.raw(text.as_bytes());
     }
 
-    /// A whole record. `arguments` may be left out.
+    /// A whole record; `write` writes the arguments.
     #[inline]
-    pub(crate) fn record(
-        &mut self,
-        flops: u64,
-        stack: u64,
-        overload: &str,
-        arguments: impl FnOnce(&mut dyn FnMut(Argument<'_>)),
-    ) {
+    pub(crate) fn record(&mut self, flops: u64, stack: u64, overload: &str, write: impl FnOnce(&mut Self)) {
         let head = self.at;
         self.at += 4;
         self.number(flops);
         self.number(stack);
         self.text(overload);
-        arguments(&mut |argument| self.argument(argument));
+        write(self);
         let bytes = (self.at - head - 4) as u32;
         for (i, byte) in bytes.to_le_bytes().into_iter().enumerate() {
             self.put(head + i, byte);
         }
     }
 
-    fn argument(&mut self, argument: Argument<'_>) {
+    /// Whether from here on it is written down which tensors they are.
+    pub(crate) fn identify(&mut self, on: bool) {
+        self.identities = on;
+    }
+
+    /// A tensor that a call owns, after its arguments.
+    pub(crate) fn owned(&mut self, role: Role, tensor: &TensorArgument<'_>) {
+        self.byte(Tag::Owned as u8);
+        self.byte(role as u8);
+        self.tensor(tensor);
+    }
+
+    #[inline]
+    pub(crate) fn argument(&mut self, argument: Argument<'_>) {
         match argument {
             Argument::Tensor(tensor) => self.tensor(&tensor),
             Argument::Tensors(list) => {
@@ -113,12 +124,27 @@ impl<'a> Packer<'a> {
     }
 
     fn tensor(&mut self, tensor: &TensorArgument<'_>) {
+        if self.identities {
+            self.identity(tensor);
+        }
         self.header(Tag::Tensor, tensor.shape.len() as u64);
         tensor.shape.iter().for_each(|&size| self.number(size as u64));
         for i in 0..tensor.shape.len() {
             self.number(tensor.strides.get(i).map_or(0, |&stride| stride as u64));
         }
         self.text(tensor.dtype);
+    }
+
+    #[cold]
+    fn identity(&mut self, tensor: &TensorArgument<'_>) {
+        let Some(identity) = tensor.source.and_then(|source| source.identity()) else { return };
+        self.byte(Tag::Identity as u8);
+        let backend = Key::backends().position(|key| key == identity.device.key).unwrap_or(0);
+        for number in [identity.tensor, identity.storage, identity.offset, backend] {
+            self.number(number as u64);
+        }
+        self.number(identity.version);
+        self.byte(identity.device.index);
     }
 
     #[inline]
@@ -150,10 +176,12 @@ enum Tag {
     Bools,
     Text,
     None,
+    Identity,
+    Owned,
 }
 
 impl Tag {
-    const ALL: [Tag; 10] = [
+    const ALL: [Tag; 12] = [
         Tag::Tensor,
         Tag::Tensors,
         Tag::Int,
@@ -164,6 +192,8 @@ impl Tag {
         Tag::Bools,
         Tag::Text,
         Tag::None,
+        Tag::Identity,
+        Tag::Owned,
     ];
 }
 
@@ -201,6 +231,21 @@ pub struct TensorInput {
     pub strides: Vec<u64>,
     /// Short name of the element type, e.g. `f32`.
     pub dtype: String,
+    /// Which tensor it was; known with `record_shapes`, `profile_memory` and `with_stack`
+    /// together, and for what is a tensor.
+    pub identity: Option<Identity>,
+}
+
+impl TensorInput {
+    /// The size of an element.
+    pub(crate) fn element_bytes(&self) -> u64 {
+        element_bytes(&self.dtype)
+    }
+}
+
+/// Element types say how many bits they have; a truth value takes a byte.
+pub(crate) fn element_bytes(dtype: &str) -> u64 {
+    dtype.trim_start_matches(char::is_alphabetic).parse().map_or(1, |bits: u64| bits / 8)
 }
 
 /// Reads what a [`Packer`] wrote. Bytes that are none of its records end the reading.
@@ -259,17 +304,47 @@ impl Unpacker<'_> {
     fn tensor(&mut self) -> Option<TensorInput> {
         let shape = self.many(Self::number)?;
         let strides = (0..shape.len()).map(|_| self.number()).collect::<Option<_>>()?;
-        Some(TensorInput { shape, strides, dtype: self.text()? })
+        Some(TensorInput { shape, strides, dtype: self.text()?, identity: None })
+    }
+
+    /// A tensor with its tag, and its identity if it has one.
+    fn tagged_tensor(&mut self) -> Option<TensorInput> {
+        let mut identity = None;
+        if self.tag()? as u8 == Tag::Identity as u8 {
+            let mut part = || usize::try_from(self.number()?).ok();
+            let (tensor, storage, offset, backend) = (part()?, part()?, part()?, part()?);
+            let (version, index) = (self.number()?, self.byte()?);
+            let device = Device { key: Key::backends().nth(backend)?, index };
+            identity = Some(Identity { tensor, storage, offset, version, device });
+            self.tag()?;
+        }
+        Some(TensorInput { identity, ..self.tensor()? })
+    }
+
+    fn tag(&mut self) -> Option<Tag> {
+        Tag::ALL.get(usize::from(self.byte()?)).copied()
+    }
+
+    /// The next tensor that the call owns; to be asked when there are no more arguments.
+    pub(crate) fn owned(&mut self) -> Option<(Role, TensorInput)> {
+        self.tag()?;
+        let role = match self.byte()? {
+            0 => Role::Parameter,
+            1 => Role::Gradient,
+            _ => Role::State,
+        };
+        Some((role, self.tagged_tensor()?))
     }
 
     fn input(&mut self) -> Option<Input> {
-        let tag = *Tag::ALL.get(usize::from(self.byte()?))?;
+        let tag = *Tag::ALL.get(usize::from(*self.0.first()?))?;
+        match tag {
+            Tag::Owned => return None,
+            Tag::Tensor | Tag::Identity => return self.tagged_tensor().map(Input::Tensor),
+            _ => self.byte()?,
+        };
         Some(match tag {
-            Tag::Tensor => Input::Tensor(self.tensor()?),
-            Tag::Tensors => Input::Tensors(self.many(|list| {
-                list.byte()?;
-                list.tensor()
-            })?),
+            Tag::Tensors => Input::Tensors(self.many(Self::tagged_tensor)?),
             Tag::Int => Input::Int(unzigzag(self.number()?)),
             Tag::Float => Input::Float(f64::from_bits(self.word()?)),
             Tag::Bool => Input::Bool(self.number()? != 0),
@@ -277,7 +352,7 @@ impl Unpacker<'_> {
             Tag::Floats => Input::Floats(self.many(|list| list.word().map(f64::from_bits))?),
             Tag::Bools => Input::Bools(self.many(|list| Some(list.byte()? != 0))?),
             Tag::Text => Input::Text(self.text()?),
-            Tag::None => Input::None,
+            Tag::None | Tag::Tensor | Tag::Identity | Tag::Owned => Input::None,
         })
     }
 }
@@ -296,10 +371,11 @@ mod tests {
 
     #[test]
     fn every_kind_of_argument_comes_back() {
-        let tensor = TensorArgument { shape: &[2, 300], strides: &[300, 1], dtype: "f32" };
+        let tensor = TensorArgument { shape: &[2, 300], strides: &[300, 1], dtype: "f32", source: None };
         let arena: Vec<AtomicU8> = (0..512).map(|_| AtomicU8::new(0)).collect();
         let mut packer = Packer::new(&arena);
-        packer.record(1 << 40, 7, "out", |visit| {
+        packer.record(1 << 40, 7, "out", |packer| {
+            let mut visit = |argument: Argument<'_>| packer.argument(argument);
             visit(Argument::Tensor(tensor));
             visit(Argument::Tensors(&[tensor, tensor]));
             visit(Argument::Int(-1));
@@ -316,7 +392,12 @@ mod tests {
         let mut unpacker = Unpacker(&bytes[4..]);
         let head = Head { flops: 1 << 40, stack: 7, overload: "out".to_owned() };
         assert_eq!(unpacker.head(), Some(head));
-        let back = TensorInput { shape: vec![2, 300], strides: vec![300, 1], dtype: "f32".to_owned() };
+        let back = TensorInput {
+            shape: vec![2, 300],
+            strides: vec![300, 1],
+            dtype: "f32".to_owned(),
+            identity: None,
+        };
         assert_eq!(
             unpacker.collect::<Vec<_>>(),
             [
@@ -332,5 +413,40 @@ mod tests {
                 Input::None,
             ]
         );
+    }
+
+    #[test]
+    fn identities_and_what_a_call_owns_come_back() {
+        struct Known(Identity);
+        impl cresset_dispatch::observe::Identified for Known {
+            fn identity(&self) -> Option<Identity> {
+                Some(self.0)
+            }
+        }
+        let known =
+            Known(Identity { tensor: 1 << 40, storage: 4096, offset: 3, version: 300, device: Device::CPU });
+        let number = TensorArgument { shape: &[], strides: &[], dtype: "f64", source: None };
+        let tensor = TensorArgument { shape: &[2], strides: &[1], dtype: "f32", source: Some(&known) };
+        let arena: Vec<AtomicU8> = (0..512).map(|_| AtomicU8::new(0)).collect();
+        let mut packer = Packer::new(&arena);
+        packer.identify(true);
+        packer.argument(Argument::Tensor(tensor));
+        packer.argument(Argument::Tensors(&[number, tensor]));
+        packer.argument(Argument::Int(5));
+        packer.owned(Role::State, &tensor);
+        let bytes: Vec<u8> = arena[..packer.written()].iter().map(|byte| byte.load(Relaxed)).collect();
+        let input = |shape: &[u64], strides: &[u64], dtype: &str, identity| TensorInput {
+            shape: shape.to_vec(),
+            strides: strides.to_vec(),
+            dtype: dtype.to_owned(),
+            identity,
+        };
+        let back = input(&[2], &[1], "f32", Some(known.0));
+        let mut unpacker = Unpacker(&bytes);
+        let arguments: Vec<Input> = unpacker.by_ref().collect();
+        let list = Input::Tensors(vec![input(&[], &[], "f64", None), back.clone()]);
+        assert_eq!(arguments, [Input::Tensor(back.clone()), list, Input::Int(5)]);
+        assert_eq!(unpacker.owned(), Some((Role::State, back)));
+        assert_eq!(unpacker.owned(), None);
     }
 }

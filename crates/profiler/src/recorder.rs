@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::log::{self, Local, ThreadLog};
 use crate::stack;
 use cresset_dispatch::memory::{self, Listener, Report};
-use cresset_dispatch::observe::{self, Argument, Call, Kind, Observer, Sequence};
+use cresset_dispatch::observe::{self, Call, Kind, Observer, Sequence};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -32,8 +32,14 @@ const ALL_THREADS: u32 = 4;
 const STACK: u32 = 8;
 const OVERLOADS: u32 = 16;
 const MODULES: u32 = 32;
+const IDENTITIES: u32 = 64;
 
 impl Wants {
+    /// Whether it is to be known what memory was for: torch asks for all three, and so do we.
+    pub(crate) fn identities(self) -> bool {
+        self.shapes && self.memory && self.stack
+    }
+
     fn bits(self) -> u32 {
         // FLOPs come with the shapes they follow from, as torch has it.
         let shapes = if self.shapes || self.flops { SHAPES } else { 0 };
@@ -41,7 +47,14 @@ impl Wants {
         let stack = if self.stack { STACK } else { 0 };
         let overloads = if self.overloads { OVERLOADS } else { 0 };
         let modules = if self.modules { MODULES } else { 0 };
-        shapes | flops | stack | overloads | modules | if self.all_threads { ALL_THREADS } else { 0 }
+        let identities = if self.identities() { IDENTITIES } else { 0 };
+        shapes
+            | flops
+            | stack
+            | overloads
+            | modules
+            | identities
+            | if self.all_threads { ALL_THREADS } else { 0 }
     }
 }
 
@@ -145,13 +158,18 @@ fn instance(call: &dyn Call) -> Option<Sequence> {
 fn describe_further(filler: &mut Filler, wants: u32, call: &dyn Call) -> std::result::Result<u32, Full> {
     let flops = if wants & FLOPS == 0 { 0 } else { call.flops() };
     let stack = if wants & STACK == 0 { 0 } else { stack::capture() };
-    let arguments = |visit: &mut dyn FnMut(Argument<'_>)| {
-        if wants & SHAPES != 0 {
-            call.arguments(visit);
-        }
-    };
     let overload = if wants & OVERLOADS == 0 { "" } else { call.overload() };
-    filler.pack(|packer| packer.record(flops, stack, overload, arguments))
+    filler.pack(|packer| {
+        packer.identify(wants & IDENTITIES != 0);
+        packer.record(flops, stack, overload, |packer| {
+            if wants & SHAPES != 0 {
+                call.arguments(&mut |argument| packer.argument(argument));
+            }
+            if wants & IDENTITIES != 0 {
+                call.owned(&mut |role, tensor| packer.owned(role, &tensor));
+            }
+        });
+    })
 }
 
 /// The windows that are open now.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Writes `path` with what `fill` writes, compressed if the name ends in `.gz`.
-pub(super) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let gzip = path.extension().is_some_and(|extension| extension == "gz");
     let fill = |file: File| if gzip { fill_compressed(file, fill) } else { fill_plain(file, fill) };
     // What a link points to is replaced, not the link.

@@ -77,7 +77,7 @@ fn digit(value: u32) -> u8 {
 }
 
 /// `text` as a JSON string.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len() + 2);
     quote(text, &mut bytes);
     String::from_utf8(bytes).expect("quoting keeps UTF-8 whole")

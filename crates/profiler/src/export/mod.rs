@@ -9,3 +9,7 @@ mod host;
 mod json;
 pub(crate) mod report;
 pub(crate) mod stacks;
+pub(crate) mod timeline;
+
+pub(crate) use file::write as write_file;
+pub(crate) use json::quoted;

@@ -50,7 +50,7 @@ impl Profiler {
         };
         session.start(self.step)?;
         self.stage = Some(Stage::Started);
-        Ok(())
+        self.start_observer()
     }
 
     /// Ends the trace, which can be read and exported from here on. `on_trace_ready` is not run.

@@ -12,6 +12,7 @@ use crate::schedule::Action;
 use crate::session::{self, Session};
 use crate::trace::{About, Event, Trace};
 use crate::warning::Warning;
+use cresset_dispatch::Device;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -46,6 +47,8 @@ pub struct Profiler {
     warnings: Vec<Warning>,
     /// What a closure of the user's panicked with, until the profiler has done its part.
     panic: Option<Box<dyn Any + Send>>,
+    /// Whether the observer was started and not stopped.
+    observes: bool,
     trace_id: Option<String>,
     trace: Option<Trace>,
     /// Traces of earlier cycles, the latest first.
@@ -70,6 +73,7 @@ impl Profiler {
             stage: None,
             warnings,
             panic: None,
+            observes: false,
             trace_id: None,
             trace: None,
             earlier: Vec::new(),
@@ -115,6 +119,7 @@ impl Profiler {
     pub fn stop(&mut self) -> Result<()> {
         let Some(before) = self.action.take() else { return Err(Error::NotRunning { action: "stop" }) };
         let mut outcome = self.finish(None);
+        outcome = outcome.and(self.options.observer.as_mut().map_or(Ok(()), |one| one.cleanup()));
         if before.is_recording() {
             outcome = outcome.and(self.ready());
         }
@@ -176,6 +181,7 @@ impl Profiler {
             && let Some(session) = &mut self.session
         {
             outcome = outcome.and(session.start(step));
+            outcome = outcome.and(self.start_observer());
         }
         outcome
     }
@@ -193,6 +199,10 @@ impl Profiler {
     /// Ends the session, if there is one, and keeps its trace.
     fn finish(&mut self, tick: Option<u64>) -> Result<()> {
         let Some(session) = self.session.take() else { return Ok(()) };
+        let observed = match &mut self.options.observer {
+            Some(observer) if std::mem::take(&mut self.observes) => observer.stop(),
+            _ => Ok(()),
+        };
         let about = About {
             trace_id: self.trace_id.clone().unwrap_or_default(),
             host: host::name(),
@@ -209,7 +219,13 @@ impl Profiler {
                 self.warn(Warning::EventsReplaced);
             }
         }
-        outcome
+        outcome.and(observed)
+    }
+
+    /// Tells the observer, if there is one, that recording has begun.
+    fn start_observer(&mut self) -> Result<()> {
+        self.observes = true;
+        self.options.observer.as_mut().map_or(Ok(()), |observer| observer.start())
     }
 
     fn ready(&mut self) -> Result<()> {
@@ -332,6 +348,19 @@ impl Profiler {
     /// Nothing was recorded yet, or the file cannot be written.
     pub fn export_chrome_trace(&self, path: impl AsRef<Path>) -> Result<()> {
         self.trace_for("export a trace")?.export_chrome_trace(path)
+    }
+
+    /// Writes what memory was for, over time: see [`Trace::export_memory_timeline`].
+    ///
+    /// # Errors
+    /// Nothing was recorded yet, not all of `record_shapes`, `profile_memory` and `with_stack` were
+    /// on, or the file cannot be written.
+    pub fn export_memory_timeline(
+        &self,
+        path: impl AsRef<Path>,
+        device: impl Into<Option<Device>>,
+    ) -> Result<()> {
+        self.trace_for("export a memory timeline")?.export_memory_timeline(path, device)
     }
 
     /// Writes the last trace as a page: see [`Trace::export_html`].

@@ -5,11 +5,11 @@ use super::record::{EventKind, NONE, Phase, Record};
 use super::work::DeviceWork;
 use super::{Thread, Trace};
 use crate::names;
-use crate::pack::{Input, Unpacker};
+use crate::pack::{Input, TensorInput, Unpacker};
 use crate::stack::Frame;
 use cresset_dispatch::Device;
 use cresset_dispatch::activity::{Activity, Work};
-use cresset_dispatch::observe::Sequence;
+use cresset_dispatch::observe::{Role, Sequence};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -141,11 +141,22 @@ impl<'a> Event<'a> {
 
     /// The arguments, if they were asked for.
     pub fn inputs(&self) -> Option<Vec<Input>> {
+        self.unpacker().map(Iterator::collect)
+    }
+
+    fn unpacker(&self) -> Option<Unpacker<'a>> {
         let at = Some(self.record().details).filter(|&at| at != NONE)? as usize;
         let bytes = self.trace.details.get(at + 4..)?;
         let mut unpacker = Unpacker(bytes.get(..super::length_at(&self.trace.details, at))?);
         unpacker.head()?;
-        Some(unpacker.collect())
+        Some(unpacker)
+    }
+
+    /// The tensors that the optimizer or module at work here owns, if identities were recorded.
+    pub(crate) fn owned(&self) -> Vec<(Role, TensorInput)> {
+        let Some(mut unpacker) = self.unpacker() else { return Vec::new() };
+        unpacker.by_ref().for_each(drop);
+        std::iter::from_fn(|| unpacker.owned()).collect()
     }
 
     /// Which of several operators with its name, e.g. `Tensor`; known with

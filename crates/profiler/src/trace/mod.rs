@@ -22,12 +22,15 @@ pub(crate) use record::{NONE, Names, Record};
 pub(crate) use stacks::Stacks;
 pub(crate) use work::DeviceWork;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::export::chrome::{self, Spelling};
 use crate::export::report::HtmlReport;
 use crate::export::stacks as stacks_file;
+use crate::export::timeline;
+use crate::memory::{MemoryChange, Timeline};
 use crate::metadata::Metadata;
 use crate::recorder::Wants;
+use cresset_dispatch::Device;
 use cresset_dispatch::activity::{Activity, Properties};
 use std::path::Path;
 
@@ -152,6 +155,49 @@ impl Trace {
     /// The file cannot be written.
     pub fn export_html(&self, path: impl AsRef<Path>) -> Result<()> {
         self.html_report().write(path)
+    }
+
+    /// What became of every piece of memory on all devices, by time.
+    ///
+    /// # Errors
+    /// Not all of `record_shapes`, `profile_memory` and `with_stack` were on.
+    pub fn memory_timeline(&self) -> Result<Vec<MemoryChange>> {
+        match self.wants.identities() {
+            true => Ok(Timeline::new(self).changes),
+            false => Err(Error::MemoryNotProfiled),
+        }
+    }
+
+    /// Writes how much memory of `device` was in use for what, over time. `None` is the first
+    /// device that took any, the host only if there is no other.
+    ///
+    /// The ending of the path decides: `.html` is a picture, `raw.json.gz` a list of
+    /// `[nanoseconds, action, bytes, category]`, anything else `[microseconds, bytes by
+    /// category]`, compressed if it is `.gz`. Numbers and order are torch's.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join("cresset-doc-memory.html");
+    /// use cresset_profiler::Profiler;
+    /// let builder = Profiler::builder().record_shapes(true).profile_memory(true).with_stack(true);
+    /// let (_, profiler) = builder.run(|_| ())?;
+    /// profiler.trace()?.export_memory_timeline(&path, None)?;
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not all of `record_shapes`, `profile_memory` and `with_stack` were on, or the file cannot
+    /// be written.
+    pub fn export_memory_timeline(
+        &self,
+        path: impl AsRef<Path>,
+        device: impl Into<Option<Device>>,
+    ) -> Result<()> {
+        let mut changes = self.memory_timeline()?;
+        let other = changes.iter().map(|change| change.device).find(|device| !device.is_cpu());
+        let device = device.into().or(other).unwrap_or(Device::CPU);
+        changes.retain(|change| change.device == device);
+        timeline::export(&changes, &device.to_string(), path.as_ref())
     }
 
     /// The same page, to be told the machine's [peak](crate::Peak) before it is written.

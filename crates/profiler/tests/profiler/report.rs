@@ -157,3 +157,32 @@ fn a_report_that_cannot_be_written_leaves_nothing() {
     assert!(profiler.export_html("/dev/full").is_err());
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
 }
+
+#[test]
+fn two_hundred_thousand_slices_take_a_few_megabytes() {
+    let _alone = alone();
+    let path = directory("report-large").join("report.html");
+    let ((), profiler) = Profiler::builder()
+        .run(|_| {
+            for _ in 0..25_000 {
+                record_function("batch").run(|| {
+                    Op::new("aten::linear").run(|| {
+                        op("aten::t");
+                        Op::new("aten::addmm").run(|| op("aten::copy_"));
+                    });
+                    Op::new("AddmmBackward0").kind(Kind::Evaluate).run(|| op("aten::mm"));
+                    op("aten::add_");
+                });
+            }
+        })
+        .unwrap();
+    profiler.export_html(&path).unwrap();
+    let (page, data) = read(&path);
+    let numbers = data["tracks"][0]["slices"].as_array().unwrap().len();
+    assert_eq!(numbers, 200_000 * 7);
+    assert!(page.len() < 200_000 * 30, "{} bytes", page.len());
+    // For the browser test, which is not part of the build.
+    if let Ok(keep) = std::env::var("CRESSET_KEEP_REPORT") {
+        fs::copy(&path, keep).unwrap();
+    }
+}

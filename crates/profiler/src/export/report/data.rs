@@ -4,6 +4,8 @@
 use super::{Peak, speed, split};
 use crate::averages::{Averages, Grouping, Row};
 use crate::export::json::Json;
+use crate::export::timeline;
+use crate::memory::{MemoryAction, MemoryCategory, MemoryChange};
 use crate::trace::{Event, EventKind, MemoryEvent, Phase, Trace};
 use cresset_dispatch::Device;
 use cresset_dispatch::activity::Work;
@@ -48,6 +50,7 @@ fn about(json: &mut Json<'_>, trace: &Trace, averages: &Averages) {
         ("record_shapes", trace.wants.shapes),
         ("profile_memory", trace.wants.memory),
         ("with_flops", trace.wants.flops),
+        ("with_stack", trace.wants.stack),
     ];
     json.raw(",\"flags\":").list(flags.iter().filter(|(_, on)| *on), |json, (flag, _)| {
         json.text(flag);
@@ -197,31 +200,77 @@ fn tracks(json: &mut Json<'_>, trace: &Trace, texts: &mut Texts) -> io::Result<(
     Ok(())
 }
 
-/// One curve per device: what was there before, then times and changes.
+/// One chart per device: its parts, what each had before, then changes as time since the last
+/// one, number of the part, and bytes.
 fn memory(json: &mut Json<'_>, trace: &Trace) -> io::Result<()> {
     let mut devices: Vec<Device> = trace.memory.events.iter().map(|event| event.report.device).collect();
     devices.sort_unstable();
     devices.dedup();
+    let timeline = trace.memory_timeline().ok();
     json.raw("[");
     for (i, device) in devices.into_iter().enumerate() {
-        let of = |event: &&MemoryEvent| event.report.device == device && event.report.bytes != 0;
-        let events: Vec<&MemoryEvent> = trace.memory.events.iter().filter(of).collect();
-        let before = events
-            .first()
-            .map_or(0, |event| event.report.allocated.saturating_add_signed(-event.report.bytes));
         json.raw(if i > 0 { "," } else { "" }).raw("{\"device\":").text(&device.to_string());
-        json.raw(",\"series\":[\"allocated\"],\"before\":[").number(before).raw("],\"changes\":[");
-        let mut last = trace.start;
-        for (i, event) in events.iter().enumerate() {
-            json.raw(if i > 0 { "," } else { "" }).number(event.time.saturating_sub(last));
-            json.raw(",0,").number(event.report.bytes);
-            last = event.time.max(last);
-            json.flush_if_full()?;
+        match &timeline {
+            Some(changes) => by_category(json, trace.start, changes, device)?,
+            None => by_total(json, trace, device)?,
         }
         json.raw("]}");
     }
     json.raw("]");
     Ok(())
+}
+
+fn by_total(json: &mut Json<'_>, trace: &Trace, device: Device) -> io::Result<()> {
+    let of = |event: &&MemoryEvent| event.report.device == device && event.report.bytes != 0;
+    let events: Vec<&MemoryEvent> = trace.memory.events.iter().filter(of).collect();
+    let before = |event: &&MemoryEvent| event.report.allocated.saturating_add_signed(-event.report.bytes);
+    json.raw(",\"series\":[\"allocated\"],\"before\":[").number(events.first().map_or(0, before));
+    json.raw("],\"changes\":[");
+    let mut steps = Steps { last: trace.start, is_first: true };
+    for event in events {
+        steps.add(json, event.time, 0, event.report.bytes);
+        json.flush_if_full()?;
+    }
+    Ok(())
+}
+
+fn by_category(json: &mut Json<'_>, start: u64, changes: &[MemoryChange], device: Device) -> io::Result<()> {
+    let changes = || changes.iter().filter(|change| change.device == device);
+    let mut before = [0; MemoryCategory::ALL.len()];
+    for change in changes().filter(|change| change.action == MemoryAction::Preexisting) {
+        before[change.category as usize] += change.bytes;
+    }
+    json.raw(",\"series\":").list(MemoryCategory::ALL, |json, category| {
+        json.text(&category.as_str().to_lowercase());
+    });
+    json.raw(",\"before\":").list(before, |json, bytes| {
+        json.number(bytes);
+    });
+    json.raw(",\"changes\":[");
+    let mut steps = Steps { last: start, is_first: true };
+    for change in changes() {
+        let Some(time) = change.time else { continue };
+        let stays = change.action == MemoryAction::IncrementVersion && change.category == change.becomes;
+        for (category, bytes) in timeline::deltas(change).filter(|_| !stays) {
+            steps.add(json, time, category as usize, bytes);
+        }
+        json.flush_if_full()?;
+    }
+    Ok(())
+}
+
+/// Changes on their way to the page.
+struct Steps {
+    last: u64,
+    is_first: bool,
+}
+
+impl Steps {
+    fn add(&mut self, json: &mut Json<'_>, time: u64, part: usize, bytes: i64) {
+        json.raw(if std::mem::take(&mut self.is_first) { "" } else { "," });
+        json.number(time.saturating_sub(self.last)).raw(",").number(part).raw(",").number(bytes);
+        self.last = time.max(self.last);
+    }
 }
 
 fn one_split(json: &mut Json<'_>, split: split::Split) {

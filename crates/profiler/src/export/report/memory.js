@@ -80,7 +80,8 @@ const makeMemoryChart = (device, view) => {
   });
   canvasElement.addEventListener("pointerleave", tooltip.hide);
   view.onChange(canvas.redraw);
-  const keys = device.series.map((label, i) => ({ label: label.replace("_", " "), color: colors[i] }));
+  const keys = device.series.map((label, i) => ({ label: label.replace("_", " "), color: colors[i], most: values[i].reduce((a, b) => Math.max(a, b), 0) }))
+    .filter(key => key.most > 0);
   const body = element("div", { className: "chart" }, element("h3", {}, device.device), canvasElement);
   if (keys.length > 1) body.append(element("div", { className: "legend" }, ...legend(keys)));
   return { body, resize: () => canvas.resize(body.clientWidth - 2, HEIGHT) };
@@ -92,6 +93,9 @@ const makeMemory = (data, view) => {
   if (devices.length === 0) {
     const why = data.about.flags.includes("profile_memory") ? "No memory was taken or given back." : "Memory was not recorded: profile_memory was off.";
     place.append(element("p", { className: "note" }, why));
+  }
+  if (devices.length > 0 && devices.every(device => device.series.length === 1)) {
+    place.append(element("p", { className: "note" }, "What memory was for is known if record_shapes, profile_memory and with_stack are on together."));
   }
   const charts = devices.map(device => makeMemoryChart(device, view));
   place.append(...charts.map(chart => chart.body));

@@ -89,12 +89,7 @@ fn given(event: &Event<'_>) -> u64 {
 fn bytes_of(tensor: &TensorInput) -> u64 {
     let distinct = |(&size, &stride): (&u64, &u64)| if stride == 0 { size.min(1) } else { size };
     let elements: u64 = tensor.shape.iter().zip(&tensor.strides).map(distinct).product();
-    elements.saturating_mul(element_bytes(&tensor.dtype))
-}
-
-/// Element types say how many bits they have; a truth value takes a byte.
-fn element_bytes(dtype: &str) -> u64 {
-    dtype.trim_start_matches(char::is_alphabetic).parse().map_or(1, |bits: u64| bits / 8)
+    elements.saturating_mul(tensor.element_bytes())
 }
 
 #[cfg(test)]
@@ -105,7 +100,7 @@ mod tests {
     fn an_expanded_tensor_is_as_large_as_its_memory() {
         let tensor = |shape: &[u64], strides: &[u64], dtype: &str| {
             let (shape, strides) = (shape.to_vec(), strides.to_vec());
-            bytes_of(&TensorInput { shape, strides, dtype: dtype.to_owned() })
+            bytes_of(&TensorInput { shape, strides, dtype: dtype.to_owned(), identity: None })
         };
         assert_eq!(tensor(&[2, 3], &[3, 1], "f32"), 24);
         assert_eq!(tensor(&[100, 3], &[0, 1], "f16"), 6);
