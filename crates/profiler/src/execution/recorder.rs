@@ -258,6 +258,10 @@ static ALL: All = All;
 
 impl Observer for All {
     fn enter(&self, id: u64, call: &dyn Call) -> u64 {
+        // Modules are no nodes in torch's traces, and readers do not expect them.
+        if call.kind() == Kind::Module {
+            return id;
+        }
         // What a call does while it describes itself is not recorded.
         if !DESCRIBING.replace(true) {
             let active = ACTIVE.lock().clone();
