@@ -8,4 +8,5 @@ mod execution_trace;
 mod memory_timeline;
 mod parity;
 mod profile;
+mod tracing;
 mod training;
