@@ -2,7 +2,7 @@
 
 use cresset::prelude::*;
 use cresset::profiler::{Phase, Trace};
-use cresset::tensor::autograd::{Context, Function};
+use cresset::tensor::autograd::{Context, Function, Pass, grad};
 use cresset::tensor::{Backward, Grads, Result, grads};
 
 /// Twice the input, as a function from outside.
@@ -65,4 +65,15 @@ fn what_a_hook_calls_is_inside_the_node_whose_gradient_it_sees() {
         path(&trace, "aten::neg", Phase::Backward),
         ["autograd::engine::evaluate_function: ExpBackward0", "aten::neg"]
     );
+}
+
+#[test]
+fn a_leaf_whose_gradient_is_asked_for_is_evaluated_but_keeps_nothing() {
+    let x = Tensor::new([1.0f32]).unwrap().with_grad().unwrap();
+    let y = x.exp().unwrap();
+    let trace = profile(|| grad(&[(&y, None)], &[&x], Pass::default()).map(drop));
+    let leaf = "torch::autograd::AccumulateGrad";
+    let names: Vec<&str> =
+        trace.events().map(|event| event.name()).filter(|name| name.ends_with(leaf)).collect();
+    assert_eq!(names, ["autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"]);
 }

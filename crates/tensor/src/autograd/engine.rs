@@ -181,17 +181,21 @@ impl Run {
     /// Runs one node and passes its gradients on.
     fn evaluate(&mut self, node: &Arc<Node>) -> Result<()> {
         let mut grads = std::mem::take(&mut self.pending.entry(id(node)).0.grads);
+        let leads = self.leading.as_ref().is_none_or(|leading| leading.contains(&id(node)));
+        if !leads && !self.captures.contains_key(&id(node)) {
+            return Ok(());
+        }
+        let span = observe::span(&NodeCall { node, grads: &[], kind: Kind::Evaluate });
+        let _span = span.map(Span::failing_on_fault);
         hooks::tensor_hooks(node, &mut grads)?;
         if let Some(wanted) = self.captures.get_mut(&id(node)) {
             for (output, place) in wanted {
                 *place = grads.get(*output).cloned().flatten();
             }
         }
-        if self.leading.as_ref().is_some_and(|leading| !leading.contains(&id(node))) {
+        if !leads {
             return Ok(());
         }
-        let span = observe::span(&NodeCall { node, grads: &[], kind: Kind::Evaluate });
-        let _span = span.map(Span::failing_on_fault);
         // A node that no gradient reached only passes on that there is none.
         let reached = grads.iter().any(Option::is_some);
         let results = if reached { self.derive(node, grads)? } else { Grads::new() };
