@@ -8,6 +8,7 @@ use crate::profiler::{Handler, Profiler};
 use crate::recorder::Wants;
 use crate::schedule::Schedule;
 use crate::warning::Warning;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// A side of the machine that can be watched.
@@ -41,6 +42,7 @@ pub struct Builder {
     pub(crate) observer: Option<Box<dyn WindowObserver>>,
     pub(crate) wants: Wants,
     pub(crate) acc_events: bool,
+    pub(crate) stream: Option<PathBuf>,
     pub(crate) metadata: Metadata,
 }
 
@@ -54,6 +56,7 @@ impl Builder {
             observer: None,
             wants: Wants { all_threads: true, ..Wants::default() },
             acc_events: false,
+            stream: None,
             metadata: Metadata::default(),
         }
     }
@@ -167,6 +170,27 @@ impl Builder {
     /// [`key_averages`](Profiler::key_averages). Otherwise each cycle starts clean.
     pub fn acc_events(mut self, on: bool) -> Builder {
         self.acc_events = on;
+        self
+    }
+
+    /// Writes events to the file `path` while the session runs, so that it may be longer than memory
+    /// holds. [`key_averages`](Profiler::key_averages) and
+    /// [`export_chrome_trace`](Profiler::export_chrome_trace) then work piece by piece; all else loads
+    /// the whole recording first. The file is for this profiler alone, and removed with it; of several
+    /// cycles of a schedule it holds the last. If it cannot be written on, what was recorded until then
+    /// is kept, and [`stop`](Profiler::stop) says why.
+    ///
+    /// ```
+    /// # let directory = std::env::temp_dir();
+    /// use cresset_profiler::{Profiler, record_function};
+    /// let mut profiler = Profiler::builder().stream_to(directory.join("cresset-doc.stream")).start()?;
+    /// (0..10_000).for_each(|_| record_function("step").run(|| ()));
+    /// profiler.stop()?;
+    /// assert_eq!(profiler.key_averages()?.iter().next().unwrap().count, 10_000);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    pub fn stream_to(mut self, path: impl Into<PathBuf>) -> Builder {
+        self.stream = Some(path.into());
         self
     }
 

@@ -42,6 +42,12 @@ pub(crate) struct Entry {
     pub(crate) what: What,
 }
 
+impl Entry {
+    pub(crate) fn is_call(&self) -> bool {
+        matches!(self.what, What::Call(_))
+    }
+}
+
 /// A call with a duration, or a report without.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
@@ -91,6 +97,11 @@ impl Call {
         (self.sequence != u64::MAX).then_some(link)
     }
 
+    /// The same call with another name and other details.
+    pub(crate) fn with(self, name: Name, details: Option<u32>) -> Call {
+        Call { name, details: details.unwrap_or(NOTHING), ..self }
+    }
+
     pub(crate) fn details(&self) -> Option<u32> {
         (self.details != NOTHING).then_some(self.details)
     }
@@ -103,7 +114,8 @@ pub(crate) struct End(u64);
 
 impl End {
     const FAILED: u64 = 1 << 63;
-    const OPEN: End = End(0);
+    /// It has not ended.
+    pub(crate) const OPEN: End = End(0);
 
     #[inline]
     pub(crate) fn new(ticks: u64, failed: bool) -> End {
@@ -176,6 +188,13 @@ impl Chunk {
     #[inline]
     pub(crate) fn finish(&self, index: usize, end: End) {
         self.slots.end(index, end.0);
+    }
+
+    /// The packed record at `at`, its length before it.
+    pub(crate) fn packed(&self, at: u32) -> Vec<u8> {
+        let head: Vec<u8> = self.bytes(at).take(4).collect();
+        let length = head.first_chunk().map_or(0, |&head| u32::from_le_bytes(head)) as usize;
+        self.bytes(at).take(4 + length).collect()
     }
 
     #[inline]

@@ -56,6 +56,7 @@ mod scope;
 mod session;
 mod slots;
 mod stack;
+mod stream;
 mod sync;
 mod table;
 mod trace;

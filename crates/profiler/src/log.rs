@@ -3,6 +3,7 @@
 use crate::chunk::{Chunk, End, Filler};
 use crate::clock;
 use crate::host;
+use crate::stream;
 use cresset_dispatch::thread;
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -16,11 +17,20 @@ pub(crate) struct ThreadLog {
     /// The operating system's number.
     pub(crate) tid: u32,
     pub(crate) name: Option<String>,
-    chunks: Mutex<Vec<Arc<Chunk>>>,
+    chunks: Mutex<Chunks>,
+    /// How many chunks a writer is done with.
+    written: AtomicU64,
     /// When the thread ended, in ticks; 0 while it lives.
     exited: AtomicU64,
     /// How many sessions asked for this thread in particular.
     wanted: AtomicU32,
+}
+
+#[derive(Default)]
+struct Chunks {
+    /// How many there were before the first.
+    before: u64,
+    list: Vec<Arc<Chunk>>,
 }
 
 static LOGS: Mutex<Vec<Arc<ThreadLog>>> = Mutex::new(Vec::new());
@@ -31,7 +41,8 @@ impl ThreadLog {
             number: thread::number(),
             tid: host::thread(),
             name: std::thread::current().name().map(str::to_owned),
-            chunks: Mutex::new(Vec::new()),
+            chunks: Mutex::default(),
+            written: AtomicU64::new(0),
             exited: AtomicU64::new(0),
             wanted: AtomicU32::new(0),
         });
@@ -39,9 +50,52 @@ impl ThreadLog {
         log
     }
 
+    /// A log that comes from a file.
+    pub(crate) fn replayed(
+        number: u32,
+        tid: u32,
+        name: Option<String>,
+        chunks: Vec<Arc<Chunk>>,
+        exited: u64,
+    ) -> Arc<ThreadLog> {
+        Arc::new(ThreadLog {
+            number,
+            tid,
+            name,
+            chunks: Mutex::new(Chunks { before: 0, list: chunks }),
+            written: AtomicU64::new(0),
+            exited: AtomicU64::new(exited),
+            wanted: AtomicU32::new(0),
+        })
+    }
+
     /// The thread's chunks so far, oldest first.
     pub(crate) fn chunks(&self) -> Vec<Arc<Chunk>> {
-        self.chunks.lock().clone()
+        self.chunks.lock().list.clone()
+    }
+
+    /// The chunks from this number on.
+    pub(crate) fn chunks_from(&self, number: u64) -> Vec<Arc<Chunk>> {
+        let chunks = self.chunks.lock();
+        let skipped = number.saturating_sub(chunks.before) as usize;
+        chunks.list.get(skipped..).unwrap_or_default().to_vec()
+    }
+
+    /// The number of the first chunk that is still there.
+    pub(crate) fn first_chunk(&self) -> u64 {
+        self.chunks.lock().before
+    }
+
+    /// Notes that a writer is done with all chunks before this number.
+    pub(crate) fn written(&self, number: u64) {
+        self.written.fetch_max(number, Relaxed);
+    }
+
+    /// How many full chunks no writer is done with.
+    pub(crate) fn unwritten(&self) -> usize {
+        let chunks = self.chunks.lock();
+        let end = chunks.before + chunks.list.len() as u64;
+        end.saturating_sub(self.written.load(Relaxed).max(chunks.before)) as usize
     }
 
     /// When the thread ended, in ticks.
@@ -66,9 +120,10 @@ impl ThreadLog {
     /// Frees the chunks in which all events started before `ticks`, but for the one that is
     /// being filled. Returns whether the log itself is still of use.
     fn forget(&self, ticks: u64) -> bool {
-        let mut chunks = self.chunks.lock();
+        let Chunks { before, list: chunks } = &mut *self.chunks.lock();
         let first = |chunk: &Arc<Chunk>| chunk.events().next().map_or(u64::MAX, |(entry, _)| entry.start);
         let old = (1..chunks.len()).take_while(|&i| first(&chunks[i]) <= ticks).count();
+        *before += old as u64;
         chunks.drain(..old).for_each(Chunk::recycle);
         self.exited().is_none_or(|exited| exited >= ticks)
     }
@@ -148,7 +203,9 @@ impl Local {
         while arena > 0 && !filler.reserve(arena) {
             (filler, chunk) = Chunk::new(self.chunk);
         }
-        self.log().chunks.lock().push(chunk);
+        let log = self.log();
+        log.chunks.lock().list.push(chunk);
+        stream::chunk_is_full(log);
         if let Some(full) = self.filler.replace(filler).filter(|_| self.open > 0) {
             self.older.push(Older { number: self.chunk, open: self.open, chunk: full.chunk().clone() });
         }

@@ -11,6 +11,7 @@ use crate::stack;
 use cresset_dispatch::memory::{self, Listener, Report};
 use cresset_dispatch::observe::{self, Call, Kind, Observer, Sequence};
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -178,6 +179,8 @@ static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
 struct Open {
     window: u64,
     start: u64,
+    /// How far it is written to a file, if it is.
+    progress: Option<Arc<Progress>>,
     wants: Wants,
     /// The number of the thread that opened it.
     thread: u32,
@@ -188,6 +191,11 @@ struct Open {
 impl Open {
     fn sees(&self, log: &ThreadLog) -> bool {
         self.wants.all_threads || self.thread == log.number
+    }
+
+    /// From when on it needs a log.
+    fn needs(&self, log: &ThreadLog) -> u64 {
+        self.progress.as_ref().map_or(0, |progress| progress.of(log.number)).max(self.start)
     }
 }
 
@@ -211,7 +219,14 @@ impl Window {
         let mut open = OPEN.lock();
         let number = open.last().map_or(0, |last| last.window + 1);
         // Until the real start is known, nothing may be forgotten.
-        open.push(Open { window: number, start: 0, wants, thread: thread.number, calls: true });
+        open.push(Open {
+            window: number,
+            start: 0,
+            progress: None,
+            wants,
+            thread: thread.number,
+            calls: true,
+        });
         apply(&open, slots);
         let start = Anchor::now();
         open.iter_mut().filter(|one| one.window == number).for_each(|one| one.start = start.ticks);
@@ -231,6 +246,58 @@ impl Window {
     pub(crate) fn logs(&self) -> Vec<Arc<ThreadLog>> {
         if self.wants.all_threads { log::all() } else { vec![self.thread.clone()] }
     }
+
+    /// The same view for one who writes it down. What is written need not be kept.
+    pub(crate) fn view(&self) -> View {
+        let progress = Arc::new(Progress::default());
+        let mut open = OPEN.lock();
+        open.iter_mut()
+            .filter(|one| one.window == self.number)
+            .for_each(|one| one.progress = Some(progress.clone()));
+        let thread = (!self.wants.all_threads).then(|| self.thread.clone());
+        View { start: self.start.ticks, thread, progress }
+    }
+}
+
+/// What a window can see, for a writer.
+pub(crate) struct View {
+    /// From when on, in ticks.
+    pub(crate) start: u64,
+    /// The one thread it sees, unless it sees all.
+    thread: Option<Arc<ThreadLog>>,
+    pub(crate) progress: Arc<Progress>,
+}
+
+impl View {
+    pub(crate) fn logs(&self) -> Vec<Arc<ThreadLog>> {
+        self.thread.as_ref().map_or_else(log::all, |thread| vec![thread.clone()])
+    }
+}
+
+/// By thread, from which tick on a writer needs events.
+#[derive(Default)]
+pub(crate) struct Progress(Mutex<HashMap<u32, u64>>);
+
+impl Progress {
+    pub(crate) fn set(&self, thread: u32, tick: u64) {
+        self.0.lock().insert(thread, tick);
+    }
+
+    fn of(&self, thread: u32) -> u64 {
+        self.0.lock().get(&thread).copied().unwrap_or(0)
+    }
+}
+
+/// Frees what no open window needs any more.
+pub(crate) fn forget() {
+    forget_beyond(&OPEN.lock());
+}
+
+fn forget_beyond(open: &[Open]) {
+    log::forget(|log| {
+        let needs = open.iter().filter(|one| one.sees(log)).map(|one| one.needs(log));
+        needs.min().unwrap_or(u64::MAX)
+    });
 }
 
 impl Drop for Window {
@@ -243,10 +310,7 @@ impl Drop for Window {
         if let Ok(slots) = slots() {
             apply(&open, slots);
         }
-        log::forget(|log| {
-            let starts = open.iter().filter(|one| one.sees(log)).map(|one| one.start);
-            starts.min().unwrap_or(u64::MAX)
-        });
+        forget_beyond(&open);
     }
 }
 

@@ -6,11 +6,15 @@ use crate::device::{Drained, Tap};
 use crate::error::{Error, Result};
 use crate::pauses::Pauses;
 use crate::recorder::{Wants, Window};
+use crate::stream::{Streamed, Writer};
 use crate::trace::{About, Material, Steps, Trace, build};
+use std::path::Path;
 
 /// A session that is getting ready or recording. Dropped, it leaves nothing behind.
 pub(crate) struct Session {
     tap: Option<Tap>,
+    /// Before the window: what it writes must not be forgotten.
+    writer: Option<Writer>,
     window: Option<Window>,
     wants: Wants,
     /// When host calls, and devices, were not to be seen.
@@ -27,14 +31,23 @@ impl Session {
         let (tap, outcome) = if devices { Some(Tap::open()).unzip() } else { (None, None) };
         let (mut no_calls, no_devices) = (Pauses::default(), Pauses::default());
         no_calls.turn(calls, 0);
-        let session =
-            Session { tap, window: None, wants, no_calls, no_devices, first_step: 0, steps: Vec::new() };
+        let session = Session {
+            tap,
+            writer: None,
+            window: None,
+            wants,
+            no_calls,
+            no_devices,
+            first_step: 0,
+            steps: Vec::new(),
+        };
         (session, outcome.unwrap_or(Ok(())))
     }
 
-    /// Starts to record, in step number `step`.
-    pub(crate) fn start(&mut self, step: u64) -> Result<()> {
+    /// Starts to record, in step number `step`; to the file `stream` if there is one.
+    pub(crate) fn start(&mut self, step: u64, stream: Option<&Path>) -> Result<()> {
         let window = Window::open(self.wants)?;
+        self.writer = stream.map(|path| Writer::start(path, window.view())).transpose()?;
         self.first_step = step;
         self.steps.push(window.start.ticks);
         self.window = Some(window);
@@ -65,7 +78,12 @@ impl Session {
 
     /// Ends the recording. The last step ended at `tick`; `None` if it ends here. The trace
     /// is there also when a device failed.
-    pub(crate) fn stop(self, tick: Option<u64>, shown: bool, about: About) -> (Option<Trace>, Result<()>) {
+    pub(crate) fn stop(
+        self,
+        tick: Option<u64>,
+        shown: bool,
+        about: About,
+    ) -> (Option<Recording>, Result<()>) {
         let Some(window) = self.window else {
             return (None, self.tap.map_or(Ok(()), Tap::close));
         };
@@ -91,11 +109,25 @@ impl Session {
             activities,
             devices,
             about,
+            piece: None,
         };
-        let trace = build(material);
+        let (recording, written) = match self.writer {
+            None => (Some(Recording::Memory(build(material))), Ok(())),
+            Some(writer) => {
+                let (streamed, written) = writer.finish(stop);
+                let material = Material { logs: Vec::new(), ..material };
+                (streamed.map(|streamed| Recording::File(streamed.with(material))), written)
+            }
+        };
         drop(window);
-        (Some(trace), outcome.and(self.tap.map_or(Ok(()), Tap::close)))
+        (recording, written.and(outcome).and(self.tap.map_or(Ok(()), Tap::close)))
     }
+}
+
+/// What a session recorded, and where it is.
+pub(crate) enum Recording {
+    Memory(Trace),
+    File(Streamed),
 }
 
 /// This moment, for [`Session::step`].

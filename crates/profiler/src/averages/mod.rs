@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::export;
 use crate::table::Table;
 use crate::trace::Trace;
+use std::borrow::Borrow;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
@@ -118,7 +119,7 @@ impl FromIterator<Row> for Averages {
 }
 
 impl Averages {
-    pub(crate) fn of<'a>(traces: impl IntoIterator<Item = &'a Trace>, grouping: Grouping) -> Averages {
+    pub(crate) fn of<T: Borrow<Trace>>(traces: impl IntoIterator<Item = T>, grouping: Grouping) -> Averages {
         sum::sum(traces, grouping)
     }
 

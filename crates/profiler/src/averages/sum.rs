@@ -3,12 +3,14 @@
 use super::{Averages, Grouping, Row};
 use crate::names;
 use crate::trace::{Event, EventKind, NONE, Trace};
+use std::borrow::Borrow;
 use std::collections::HashMap;
 
-pub(super) fn sum<'a>(traces: impl IntoIterator<Item = &'a Trace>, grouping: Grouping) -> Averages {
+pub(super) fn sum<T: Borrow<Trace>>(traces: impl IntoIterator<Item = T>, grouping: Grouping) -> Averages {
     let mut averages = Averages::default();
     let mut rows = Rows::default();
     for trace in traces {
+        let trace = trace.borrow();
         averages.has_memory |= trace.wants.memory;
         averages.has_flops |= trace.wants.flops;
         let worked = trace.work.first().map(|work| work.activity.device.key);
@@ -92,6 +94,12 @@ fn add_events(rows: &mut Rows, trace: &Trace, grouping: Grouping) {
             continue;
         }
         let i = event.index();
+        if event.record().before {
+            let row = rows.find(new_row(&event, grouping));
+            row_of[i] = row as u32;
+            sums.add_later(&mut rows.rows[row], &event);
+            continue;
+        }
         if let Some(parent) = merged_into(&event) {
             // The parent's row is this one's, too; it has the time already, but not as its own.
             row_of[i] = row_of[parent.index()];
@@ -123,7 +131,8 @@ fn add_events(rows: &mut Rows, trace: &Trace, grouping: Grouping) {
 
 /// The parent, if it does nothing but call an operator of its own name.
 fn merged_into<'a>(event: &Event<'a>) -> Option<Event<'a>> {
-    let parent = event.parent().filter(|parent| parent.record().name == event.record().name)?;
+    let same = |parent: &Event<'_>| parent.record().name == event.record().name && !parent.record().before;
+    let parent = event.parent().filter(same)?;
     let is_only = event.index() == parent.index() + 1 && event.record().next == parent.record().next;
     is_only.then_some(parent)
 }
@@ -166,6 +175,21 @@ impl Sums {
         row.self_device_time_total += event.self_device_time();
         row.self_cpu_memory_usage += self.cpu_memory.get(event.index()).map_or(0, |sums| sums[0]);
         row.self_device_memory_usage += self.device_memory.get(event.index()).map_or(0, |sums| sums[0]);
+    }
+
+    /// What an event of an earlier piece did in this one.
+    fn add_later(&self, row: &mut Row, event: &Event<'_>) {
+        let inside = event.record().children;
+        row.self_cpu_time_total = row.self_cpu_time_total.saturating_sub(inside);
+        row.copied_bytes += event.copied_bytes();
+        row.self_device_time_total += event.self_device_time();
+        row.device_time_total += self.device_time[event.index()];
+        let of = |sums: &[[i64; 2]]| sums.get(event.index()).copied().unwrap_or_default();
+        let ([own, all], [own_device, all_device]) = (of(&self.cpu_memory), of(&self.device_memory));
+        row.self_cpu_memory_usage += own;
+        row.cpu_memory_usage += all;
+        row.self_device_memory_usage += own_device;
+        row.device_memory_usage += all_device;
     }
 
     fn add_total(&self, row: &mut Row, event: &Event<'_>) {

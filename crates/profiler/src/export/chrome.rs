@@ -20,16 +20,68 @@ pub(crate) enum Spelling {
 
 /// Writes `trace` to `path`.
 pub(crate) fn export(trace: &Trace, path: &Path, spelling: Spelling) -> Result<()> {
-    file::write(path, |sink| write(trace, sink, spelling))
+    file::write(path, |sink| {
+        let mut done = Done::default();
+        piece(trace, sink, spelling, &mut done)?;
+        end(trace, sink, spelling, done)
+    })
 }
 
-fn write(trace: &Trace, sink: &mut dyn Write, spelling: Spelling) -> io::Result<()> {
-    let mut chrome = Chrome::new(trace, sink, spelling);
-    chrome.head();
-    chrome.tracks();
+/// Writes the pieces of a recording, one after the other, to `path`.
+pub(crate) fn export_pieces(
+    pieces: impl Iterator<Item = Result<Trace>>,
+    path: &Path,
+    spelling: Spelling,
+) -> Result<()> {
+    let mut fault = None;
+    let outcome = file::write(path, |sink| {
+        let (mut done, mut last) = (Done::default(), None);
+        for trace in pieces {
+            let trace = trace.map_err(|error| {
+                fault = Some(error);
+                io::Error::from(io::ErrorKind::InvalidData)
+            })?;
+            piece(&trace, sink, spelling, &mut done)?;
+            last = Some(trace.without_events());
+        }
+        last.map_or(Ok(()), |trace| end(&trace, sink, spelling, done))
+    });
+    fault.map_or(outcome, Err)
+}
+
+/// What was written before this piece.
+#[derive(Default)]
+pub(super) struct Done {
+    /// Whether the head was.
+    head: bool,
+    /// Whether an event was.
+    event: bool,
+    /// Threads and streams that have their names.
+    named: Vec<(u32, u32)>,
+    /// How many events with a number, and how many flows from forward to backward.
+    pub(super) events: usize,
+    pub(super) links: u64,
+}
+
+fn piece(trace: &Trace, sink: &mut dyn Write, spelling: Spelling, done: &mut Done) -> io::Result<()> {
+    let mut chrome = Chrome::new(trace, sink, spelling, std::mem::take(done));
+    let is_first = !std::mem::replace(&mut chrome.done.head, true);
+    if is_first {
+        chrome.head();
+    }
+    chrome.tracks(is_first);
     host::events(&mut chrome)?;
     host::memory(&mut chrome)?;
     device::events(&mut chrome)?;
+    chrome.done.events += trace.records.len() + trace.memory.events.len();
+    chrome.done.links += trace.links.len() as u64;
+    chrome.json.flush()?;
+    *done = chrome.done;
+    Ok(())
+}
+
+fn end(trace: &Trace, sink: &mut dyn Write, spelling: Spelling, done: Done) -> io::Result<()> {
+    let mut chrome = Chrome::new(trace, sink, spelling, done);
     chrome.marks();
     chrome.json.flush()
 }
@@ -51,11 +103,11 @@ pub(super) struct Chrome<'a> {
     pub(super) stacks: Vec<String>,
     base: u64,
     backends: Vec<Key>,
-    is_first: bool,
+    pub(super) done: Done,
 }
 
 impl<'a> Chrome<'a> {
-    fn new(trace: &'a Trace, sink: &'a mut dyn Write, spelling: Spelling) -> Chrome<'a> {
+    fn new(trace: &'a Trace, sink: &'a mut dyn Write, spelling: Spelling, done: Done) -> Chrome<'a> {
         let mut chrome = Chrome {
             trace,
             json: Json::new(sink),
@@ -65,7 +117,7 @@ impl<'a> Chrome<'a> {
             stacks: trace.stacks.all().iter().map(|stack| stacks::arguments(stack)).collect(),
             base: trace.start / QUARTER * QUARTER,
             backends: Vec::new(),
-            is_first: true,
+            done,
         };
         for device in
             trace.work.iter().map(|work| work.activity.device).chain(trace.devices.iter().map(|d| d.device))
@@ -124,32 +176,31 @@ impl<'a> Chrome<'a> {
         self.json.raw(",\"traceEvents\":[");
     }
 
-    /// Names of processes and threads.
-    fn tracks(&mut self) {
+    /// Names of processes, before the first piece, and of threads that have none yet.
+    fn tracks(&mut self, is_first: bool) {
         let (trace, about) = (self.trace, &self.trace.about);
-        self.process(self.pid, &about.process, "CPU", self.pid);
-        let mut named = Vec::new();
-        for thread in &trace.threads {
-            if !named.contains(&thread.tid) {
-                named.push(thread.tid);
-                let name = thread.name.as_ref().unwrap_or(&about.process);
-                self.thread(self.pid, thread.tid, &format!("thread {} ({name})", thread.tid));
+        if is_first {
+            self.process(self.pid, &about.process, "CPU", self.pid);
+            for device in self.devices() {
+                let label = format!("{} {}", names::device_type(device.key), device.index);
+                let properties = trace.devices.iter().find(|properties| properties.device == device);
+                let name =
+                    properties.map_or(label.clone(), |properties| format!("{label}: {}", properties.name));
+                let pid = self.process_of(device);
+                self.process(pid, &name, &label, names::DEVICE_SORT + pid);
             }
+            self.process(names::SPANS_PROCESS, "Spans", "session", names::SPANS_PROCESS);
+            self.thread(names::SPANS_PROCESS, 1, "PyTorch Profiler");
         }
-        for device in self.devices() {
-            let label = format!("{} {}", names::device_type(device.key), device.index);
-            let properties = trace.devices.iter().find(|properties| properties.device == device);
-            let name = properties.map_or(label.clone(), |properties| format!("{label}: {}", properties.name));
-            let pid = self.process_of(device);
-            self.process(pid, &name, &label, names::DEVICE_SORT + pid);
+        for thread in &trace.threads {
+            let name = thread.name.as_ref().unwrap_or(&about.process);
+            self.thread(self.pid, thread.tid, &format!("thread {} ({name})", thread.tid));
         }
         let mut streams: Vec<_> = trace.work.iter().map(|work| (work.activity.device, work.stream)).collect();
         streams.dedup();
         for (device, stream) in streams {
             self.thread(self.process_of(device), stream, &format!("stream {stream}"));
         }
-        self.process(names::SPANS_PROCESS, "Spans", "session", names::SPANS_PROCESS);
-        self.thread(names::SPANS_PROCESS, 1, "PyTorch Profiler");
     }
 
     fn process(&mut self, pid: u32, name: &str, label: &str, sort_index: u32) {
@@ -167,6 +218,10 @@ impl<'a> Chrome<'a> {
     }
 
     fn thread(&mut self, pid: u32, tid: u32, name: &str) {
+        if self.done.named.contains(&(pid, tid)) {
+            return;
+        }
+        self.done.named.push((pid, tid));
         self.meta("thread_name", pid, tid).raw("\"name\":").text(name).raw("}}");
         self.meta("thread_sort_index", pid, tid).raw("\"sort_index\":").number(tid).raw("}}");
     }
@@ -180,8 +235,8 @@ impl<'a> Chrome<'a> {
 
     /// Begins one more event.
     pub(super) fn event(&mut self) -> &mut Json<'a> {
-        let first = std::mem::replace(&mut self.is_first, false);
-        self.json.raw(if first { "\n" } else { ",\n" })
+        let is_first = !std::mem::replace(&mut self.done.event, true);
+        self.json.raw(if is_first { "\n" } else { ",\n" })
     }
 
     /// Begins a slice; its arguments follow. `name` is JSON already.

@@ -11,9 +11,10 @@ use std::io;
 
 /// All host events, each with the flows that begin or end at it.
 pub(super) fn events(chrome: &mut Chrome<'_>) -> io::Result<()> {
-    let trace = chrome.trace;
+    let (trace, linked) = (chrome.trace, chrome.done.links);
     let ends = |index: &dyn Fn(usize) -> u32| {
-        let mut ends: Vec<(u32, u64)> = (0..trace.links.len()).map(|i| (index(i), i as u64 + 1)).collect();
+        let mut ends: Vec<(u32, u64)> =
+            (0..trace.links.len()).map(|i| (index(i), linked + i as u64 + 1)).collect();
         ends.sort_unstable();
         ends.into_iter().peekable()
     };
@@ -24,7 +25,9 @@ pub(super) fn events(chrome: &mut Chrome<'_>) -> io::Result<()> {
     for event in trace.events() {
         let (index, record) = (event.index() as u32, event.record());
         let track = chrome.track_of(record);
-        if event.kind() == EventKind::Launch {
+        if record.before {
+            // An earlier piece has it.
+        } else if event.kind() == EventKind::Launch {
             let activity = &trace.launches[record.launch as usize];
             launch(chrome, &event, track, launched.get(&activity.correlation).copied());
         } else if event.kind() == EventKind::Module {
@@ -45,6 +48,7 @@ pub(super) fn events(chrome: &mut Chrome<'_>) -> io::Result<()> {
 
 fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
     let record = event.record();
+    let index = chrome.done.events + event.index();
     let (name, exact) = std::mem::take(&mut chrome.names[record.name as usize]);
     let wants = chrome.trace.wants;
     let overload = event.overload_name().map(|overload| written(&format!("{}.{overload}", event.name())).0);
@@ -67,7 +71,7 @@ fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
     if let Some(stack) = &stack {
         json.raw(stack);
     }
-    json.raw(",\"Ev Idx\":").number(event.index());
+    json.raw(",\"Ev Idx\":").number(index);
     if !record.finished {
         json.raw(",\"finished\":false");
     }
@@ -204,6 +208,7 @@ fn per_tensor(json: &mut Json<'_>, input: &Input, get: impl Fn(&TensorInput) -> 
 /// Memory reports, in the order the allocators made them.
 pub(super) fn memory(chrome: &mut Chrome<'_>) -> io::Result<()> {
     let trace = chrome.trace;
+    let first = chrome.done.events + trace.records.len();
     for (i, event) in trace.memory.events.iter().enumerate() {
         let report = &event.report;
         let track = Track { pid: chrome.pid, tid: trace.threads[event.thread as usize].tid };
@@ -214,7 +219,7 @@ pub(super) fn memory(chrome: &mut Chrome<'_>) -> io::Result<()> {
         json.raw(",\"Device Id\":").number(names::device_index(report.device));
         json.raw(",\"Device Type\":").number(names::device_number(report.device));
         json.raw(",\"Addr\":").number(report.address);
-        json.raw(",\"finished\":false,\"Ev Idx\":").number(trace.records.len() + i).raw("}}");
+        json.raw(",\"finished\":false,\"Ev Idx\":").number(first + i).raw("}}");
         chrome.json.flush_if_full()?;
     }
     Ok(())

@@ -45,10 +45,7 @@ impl Profiler {
     /// None was made ready, or it has begun already.
     pub fn start_trace(&mut self) -> Result<()> {
         self.expect_stage(Some(Stage::Prepared), "start a trace", "call prepare_trace() first")?;
-        let Some(session) = &mut self.session else {
-            return Err(Error::NotRunning { action: "start a trace" });
-        };
-        session.start(self.step)?;
+        self.record(self.step)?;
         self.stage = Some(Stage::Started);
         self.start_observer()
     }

@@ -5,15 +5,18 @@ mod control;
 use crate::averages::{Averages, Grouping};
 use crate::builder::Builder;
 use crate::error::{BoxError, Error, Result};
+use crate::export::chrome::{self, Spelling};
 use crate::export::stacks;
 use crate::host;
 use crate::metadata::Metadata;
 use crate::schedule::Action;
-use crate::session::{self, Session};
+use crate::session::{self, Recording, Session};
+use crate::stream::Streamed;
 use crate::trace::{About, Event, Trace};
 use crate::warning::Warning;
 use cresset_dispatch::Device;
 use std::any::Any;
+use std::cell::OnceCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -51,6 +54,9 @@ pub struct Profiler {
     observes: bool,
     trace_id: Option<String>,
     trace: Option<Trace>,
+    /// The last recording, if it is in a file, and the trace that was made of it.
+    streamed: Option<Streamed>,
+    loaded: OnceCell<Trace>,
     /// Traces of earlier cycles, the latest first.
     earlier: Vec<Trace>,
 }
@@ -76,6 +82,8 @@ impl Profiler {
             observes: false,
             trace_id: None,
             trace: None,
+            streamed: None,
+            loaded: OnceCell::new(),
             earlier: Vec::new(),
         })
     }
@@ -91,7 +99,7 @@ impl Profiler {
         }
         self.step = 0;
         let outcome = self.enter(Action::None, self.action_of(0), 0, None);
-        if let Err(Error::NoObserverSlot) = outcome {
+        if let Err(Error::NoObserverSlot | Error::Write { .. }) = outcome {
             (self.action, self.session) = (None, None);
         }
         self.passed_on(outcome)
@@ -177,10 +185,8 @@ impl Profiler {
         if after != Action::None && self.session.is_none() {
             outcome = outcome.and(self.prepare());
         }
-        if after.is_recording()
-            && let Some(session) = &mut self.session
-        {
-            outcome = outcome.and(session.start(step));
+        if after.is_recording() && self.session.is_some() {
+            outcome = outcome.and(self.record(step));
             outcome = outcome.and(self.start_observer());
         }
         outcome
@@ -194,6 +200,16 @@ impl Profiler {
         let (session, outcome) = Session::prepare(self.options.wants, calls, devices);
         self.session = Some(session);
         outcome
+    }
+
+    /// Lets the session record, if there is one, to the file if there is one.
+    fn record(&mut self, step: u64) -> Result<()> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        if self.options.stream.is_some() {
+            // The file of the cycle before is the next one's.
+            (self.streamed, self.loaded) = (None, OnceCell::new());
+        }
+        session.start(step, self.options.stream.as_deref())
     }
 
     /// Ends the session, if there is one, and keeps its trace.
@@ -210,14 +226,18 @@ impl Profiler {
             pid: std::process::id(),
             metadata: self.options.metadata.clone(),
         };
-        let (trace, outcome) = session.stop(tick, self.options.schedule.is_some(), about);
-        if let Some(trace) = trace {
-            let earlier = self.trace.replace(trace);
-            if self.options.acc_events {
-                self.earlier.splice(..0, earlier);
-            } else if earlier.is_some() {
-                self.warn(Warning::EventsReplaced);
+        let (recording, outcome) = session.stop(tick, self.options.schedule.is_some(), about);
+        match recording {
+            Some(Recording::Memory(trace)) => {
+                let earlier = self.trace.replace(trace);
+                if self.options.acc_events {
+                    self.earlier.splice(..0, earlier);
+                } else if earlier.is_some() {
+                    self.warn(Warning::EventsReplaced);
+                }
             }
+            Some(Recording::File(streamed)) => self.streamed = Some(streamed),
+            None => {}
         }
         outcome.and(observed)
     }
@@ -286,8 +306,11 @@ impl Profiler {
     }
 
     fn each_metadata(&mut self, change: impl Fn(&mut Metadata) -> Result<()>) -> Result<()> {
-        if let Some(trace) = &mut self.trace {
+        for trace in self.trace.iter_mut().chain(self.loaded.get_mut()) {
             change(&mut trace.about.metadata)?;
+        }
+        if let Some(material) = self.streamed.as_mut().and_then(Streamed::material_mut) {
+            change(&mut material.about.metadata)?;
         }
         change(&mut self.options.metadata)
     }
@@ -301,6 +324,13 @@ impl Profiler {
     }
 
     fn trace_for(&self, action: &'static str) -> Result<&Trace> {
+        if let (Some(streamed), None) = (&self.streamed, self.loaded.get()) {
+            // Nobody else can have set it meanwhile.
+            let _ = self.loaded.set(streamed.load()?);
+        }
+        if let Some(trace) = self.loaded.get() {
+            return Ok(trace);
+        }
         self.trace.as_ref().ok_or(if self.is_running() {
             Error::StillRunning { action }
         } else {
@@ -313,7 +343,8 @@ impl Profiler {
     /// # Errors
     /// Nothing was recorded yet.
     pub fn into_trace(mut self) -> Result<Trace> {
-        self.trace.take().ok_or(Error::NoTrace { action: "take the trace" })
+        self.trace_for("take the trace")?;
+        self.loaded.take().or(self.trace.take()).ok_or(Error::NoTrace { action: "take the trace" })
     }
 
     /// What the host did in the last cycle; with `acc_events` also in those before it.
@@ -338,6 +369,12 @@ impl Profiler {
     /// # Errors
     /// Nothing was recorded yet.
     pub fn key_averages_by(&self, grouping: Grouping) -> Result<Averages> {
+        if let Some(streamed) = &self.streamed {
+            let mut fault = None;
+            let pieces = streamed.pieces().map_while(|piece| piece.map_err(|error| fault = Some(error)).ok());
+            let averages = Averages::of(pieces, grouping);
+            return fault.map_or(Ok(averages), Err);
+        }
         let last = self.trace_for("average events")?;
         Ok(Averages::of(std::iter::once(last).chain(&self.earlier), grouping))
     }
@@ -347,7 +384,10 @@ impl Profiler {
     /// # Errors
     /// Nothing was recorded yet, or the file cannot be written.
     pub fn export_chrome_trace(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.trace_for("export a trace")?.export_chrome_trace(path)
+        match &self.streamed {
+            Some(streamed) => chrome::export_pieces(streamed.pieces(), path.as_ref(), Spelling::Own),
+            None => self.trace_for("export a trace")?.export_chrome_trace(path),
+        }
     }
 
     /// Writes what memory was for, over time: see [`Trace::export_memory_timeline`].

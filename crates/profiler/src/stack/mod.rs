@@ -15,7 +15,7 @@ pub use resolve::Frame;
 pub(crate) use resolve::{Frames, resolve};
 pub use walk::{StackSource, stack_source};
 
-pub(crate) use table::{clear, get};
+pub(crate) use table::{Kept, clear, get, keep};
 
 /// The number of the calling thread's stack as it is now, above 0.
 pub(crate) fn capture() -> u64 {

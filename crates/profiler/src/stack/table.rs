@@ -75,8 +75,28 @@ pub(crate) fn get(number: u64) -> Option<Arc<[usize]>> {
     TABLE.lock().as_ref()?.stacks.get(&number).cloned()
 }
 
+static KEPT: AtomicU64 = AtomicU64::new(0);
+
+/// Keeps all stacks, for one who will ask later.
+#[derive(Debug)]
+pub(crate) struct Kept(());
+
+pub(crate) fn keep() -> Kept {
+    KEPT.fetch_add(1, Relaxed);
+    Kept(())
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(1, Relaxed);
+    }
+}
+
 /// Forgets all stacks: nobody wants any more.
 pub(crate) fn clear() {
+    if KEPT.load(Relaxed) > 0 {
+        return;
+    }
     if TABLE.lock().take().is_some() {
         CLEARED.fetch_add(1, Relaxed);
     }

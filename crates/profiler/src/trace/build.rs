@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Everything a trace is made of.
+#[derive(Clone)]
 pub(crate) struct Material {
     pub(crate) logs: Vec<Arc<ThreadLog>>,
     pub(crate) wants: Wants,
@@ -30,9 +31,12 @@ pub(crate) struct Material {
     pub(crate) activities: Vec<Activity>,
     pub(crate) devices: Vec<Properties>,
     pub(crate) about: About,
+    /// The part that is wanted, in ticks; what began before is a frame for what is inside it.
+    pub(crate) piece: Option<(u64, u64)>,
 }
 
 /// The steps a session saw, one after the other; times in ticks.
+#[derive(Clone)]
 pub(crate) struct Steps {
     /// The number of the first.
     pub(crate) first: u64,
@@ -72,8 +76,11 @@ pub(crate) fn build(mut material: Material) -> Trace {
     let all_threads = material.wants.all_threads;
     let ours = material.logs.first().map_or(0, |log| log.tid);
     let is_ours = |tid| all_threads || tid == ours;
+    let within = material.piece.map_or(window, |(from, to)| {
+        (scale.nanos(from.max(material.start.ticks)), scale.nanos(to.min(material.stop.ticks)))
+    });
     let is_seen = |nanos| !material.no_devices.contain(scale.ticks(nanos));
-    let (launches, work) = work::split(activities, window, is_ours, is_seen);
+    let (launches, work) = work::split(activities, within, is_ours, is_seen);
     builder.add_launches(&mut lanes, &launches, &scale);
     lanes.retain(|lane| !lane.records.is_empty() || !lane.reports.is_empty());
 
@@ -130,7 +137,8 @@ impl Builder<'_> {
                         let failed = finished && end.failed();
                         let end = if finished { end.ticks() } else { last.max(entry.start) };
                         let record = self.record(&chunk, &call, (entry.start, end));
-                        lane.records.push(Record { finished, failed, ..record });
+                        let before = self.material.piece.is_some_and(|(from, _)| entry.start < from);
+                        lane.records.push(Record { finished, failed, before, ..record });
                     }
                     What::Memory(report) if self.material.wants.memory => {
                         lane.reports.push((entry.start, report))
@@ -200,13 +208,16 @@ impl Builder<'_> {
     /// Shows steps on the thread that takes them, or on a track of their own if a scope of
     /// the program lies across a step's end: slices must nest.
     fn add_steps(&mut self, lanes: &mut Vec<Lane>) {
+        let (from, to) = self.material.piece.unwrap_or((0, u64::MAX));
         let steps: Vec<Record> = self
             .material
             .steps
             .spans()
+            .filter(|&(_, start, end)| start < to && end >= from)
             .map(|(number, start, end)| {
                 let name = self.names.text(&format!("{}{number}", names::STEP), false);
-                Record::new(EventKind::Step, name, step_id(), start, end)
+                let record = Record::new(EventKind::Step, name, step_id(), start, end);
+                Record { before: start < from, ..record }
             })
             .collect();
         let number = self.material.steps.thread;

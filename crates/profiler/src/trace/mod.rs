@@ -84,6 +84,12 @@ impl Trace {
         (0..self.records.len() as u32).map(|i| Event::new(self, i).expect("the index is within the trace"))
     }
 
+    /// Only what it is, without what happened.
+    pub(crate) fn without_events(self) -> Trace {
+        let (memory, work, links) = (Memory::default(), Vec::new(), Vec::new());
+        Trace { records: Vec::new(), details: Vec::new(), launches: Vec::new(), memory, work, links, ..self }
+    }
+
     /// The event with this [index](Event::index).
     pub fn event(&self, index: usize) -> Option<Event<'_>> {
         Event::new(self, u32::try_from(index).ok()?)

@@ -88,6 +88,8 @@ pub(crate) struct Record {
     pub(crate) device: Option<Device>,
     pub(crate) finished: bool,
     pub(crate) failed: bool,
+    /// It began before the piece of the recording that this trace is, and is told there.
+    pub(crate) before: bool,
 }
 
 impl Record {
@@ -120,6 +122,7 @@ impl Record {
             device: None,
             finished: true,
             failed: false,
+            before: false,
         }
     }
 

@@ -16,6 +16,7 @@ mod report;
 mod schedule;
 mod sessions;
 mod stacks;
+mod stream;
 mod stress;
 mod table;
 mod torch_tables;

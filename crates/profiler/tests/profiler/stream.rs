@@ -1,0 +1,198 @@
+//! Sessions that write to a file while they run.
+
+use crate::fake::{Allocator, Op, alone, child, directory, is_child, launch_kernel, npu, op, plug_in, read};
+use cresset_dispatch::Device;
+use cresset_dispatch::observe::Kind;
+use cresset_profiler::{Profiler, Schedule, check_trace, record_function};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread;
+
+/// Some training, of two threads: so many steps of about 1000 events, all in one scope.
+fn train(profiler: &mut Profiler, steps: u64) {
+    let host = Allocator::new(Device::CPU);
+    let number = cresset_dispatch::thread::number();
+    for step in 0..steps {
+        for i in 0..100 {
+            let link = 1000 * step + i;
+            Op::new("aten::linear").sequence(link, 0).shapes(&[&[2, 3], &[4, 3]]).run(|| {
+                host.report(64, 32);
+                Op::new("aten::addmm").flops(48).run(|| host.report(64, -32));
+            });
+            Op::new("LinearBackward0").kind(Kind::Evaluate).sequence(link, number).run(|| {
+                Op::new("LinearBackward0").kind(Kind::Backward).sequence(link, number).run(|| op("aten::mm"));
+            });
+        }
+        thread::scope(|scope| {
+            scope.spawn(|| record_function("load").run(|| (0..200).for_each(|_| op("aten::stack"))));
+        });
+        if step % 100 == 0 {
+            Op::new("aten::add").on(npu()).run(|| launch_kernel("Add", 1000));
+        }
+        profiler.step().unwrap();
+    }
+}
+
+/// A trace's events without what differs from export to export, in a fixed order.
+fn events(path: &Path) -> Vec<String> {
+    let trace = read(path);
+    let mut lines: Vec<String> = Vec::new();
+    for event in trace["traceEvents"].as_array().unwrap() {
+        let mut event = event.clone();
+        if let Some(args) = event["args"].as_object_mut() {
+            args.remove("Ev Idx");
+        }
+        let name = event["name"].as_str().unwrap();
+        if name.starts_with("ProfilerStep#") {
+            event["args"] = Value::Null;
+        }
+        if event["cat"] == "fwdbwd" {
+            event["id"] = 0.into();
+        }
+        lines.push(event.to_string());
+    }
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn a_streamed_recording_exports_in_pieces_what_it_exports_whole() {
+    let _alone = alone();
+    plug_in();
+    let directory = directory("stream");
+    let (pieces, whole) = (directory.join("pieces.json"), directory.join("whole.json"));
+    let stream = directory.join("events");
+    let mut profiler = Profiler::builder()
+        .schedule(Schedule::new(0, 0, 10_000).unwrap())
+        .record_shapes(true)
+        .profile_memory(true)
+        .with_flops(true)
+        .stream_to(&stream)
+        .start()
+        .unwrap();
+    train(&mut profiler, 250);
+    profiler.stop().unwrap();
+    profiler.add_metadata("run", "streamed").unwrap();
+    profiler.export_chrome_trace(&pieces).unwrap();
+    let averages: BTreeMap<_, _> = profiler
+        .key_averages()
+        .unwrap()
+        .iter()
+        .map(|row| (row.key.clone(), (row.count, row.cpu_time_total, row.self_cpu_time_total)))
+        .collect();
+    let trace = profiler.into_trace().unwrap();
+    assert!(!stream.exists(), "the file is left behind");
+    trace.export_chrome_trace(&whole).unwrap();
+    assert!(events(&pieces) == events(&whole), "pieces and the whole differ");
+    let report = check_trace(&pieces).unwrap();
+    assert!(report.passes(true), "{report}");
+    assert_eq!(read(&pieces)["run"], "streamed");
+
+    let mut expected: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
+    for event in trace.events() {
+        let name = if event.name().starts_with("ProfilerStep#") { "ProfilerStep*" } else { event.name() };
+        let row = expected.entry(name.to_owned()).or_default();
+        *row = (row.0 + 1, row.1 + event.duration(), row.2 + event.self_time());
+    }
+    for (name, row) in expected.iter().filter(|(name, _)| *name != "aclnnAdd") {
+        assert_eq!(averages[name], *row, "{name}");
+    }
+    assert_eq!(expected["aten::stack"].0, 50_000);
+}
+
+#[test]
+fn a_scope_across_all_pieces_keeps_its_self_time() {
+    let _alone = alone();
+    let directory = directory("stream-scope");
+    let mut profiler = Profiler::builder().stream_to(directory.join("events")).start().unwrap();
+    record_function("epoch").run(|| (0..300_000).for_each(|_| op("aten::add")));
+    let open = record_function("open");
+    profiler.stop().unwrap();
+    drop(open);
+    let averages = profiler.key_averages().unwrap();
+    let row = |name: &str| averages.iter().find(|row| row.key == name).unwrap().clone();
+    let (epoch, add) = (row("epoch"), row("aten::add"));
+    assert_eq!((epoch.count, add.count, row("open").count), (1, 300_000, 1));
+    assert_eq!(epoch.self_cpu_time_total + add.cpu_time_total, epoch.cpu_time_total);
+    let unfinished = profiler.events().unwrap().filter(|event| !event.is_finished());
+    assert!(unfinished.map(|event| event.name()).eq(["open"]));
+}
+
+#[test]
+fn threads_that_come_and_go_are_all_in_a_streamed_recording() {
+    let _alone = alone();
+    let directory = directory("stream-threads");
+    let mut profiler =
+        Profiler::builder().with_flops(true).stream_to(directory.join("events")).start().unwrap();
+    for round in 0..10 {
+        thread::scope(|scope| {
+            for i in 0..4 {
+                let number = round * 4 + i;
+                scope.spawn(move || {
+                    (0..3000).for_each(|call| Op::new("aten::add").flops(number * 3000 + call + 1).run(|| ()))
+                });
+            }
+        });
+    }
+    profiler.stop().unwrap();
+    let mut numbers: Vec<u64> = profiler.events().unwrap().map(|event| event.flops()).collect();
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(1..=120_000));
+}
+
+#[test]
+fn a_file_that_cannot_be_made_is_an_error_of_the_start() {
+    let _alone = alone();
+    let mut profiler = Profiler::builder().stream_to("/nowhere/events").build().unwrap();
+    let error = profiler.start().unwrap_err().to_string();
+    assert!(error.starts_with("cannot write /nowhere/events: No such file"), "{error}");
+    assert!(!profiler.is_running() && !cresset_dispatch::observe::is_watched());
+}
+
+/// The disk is full for a process that may write no more than 1 MiB to a file.
+#[test]
+fn a_disk_that_fills_up_is_told_at_the_stop_and_what_was_written_is_kept() {
+    let name = "stream::a_disk_that_fills_up_is_told_at_the_stop_and_what_was_written_is_kept";
+    if is_child() {
+        let path = Path::new(&std::env::var("CRESSET_DIRECTORY").unwrap()).join("events");
+        let mut profiler = Profiler::builder().stream_to(path).start().unwrap();
+        (0..300_000).for_each(|_| op("aten::add"));
+        println!("said: {}", profiler.stop().unwrap_err());
+        println!("kept: {}", profiler.events().unwrap().count());
+        return;
+    }
+    let _alone = alone();
+    let directory = directory("stream-full");
+    let command = child(name, "ulimit -f 2048; trap '' XFSZ;").env("CRESSET_DIRECTORY", &directory).output();
+    let output = command.unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let path = directory.join("events");
+    assert!(text.contains(&format!("said: cannot write {}: File too large", path.display())), "{text}");
+    let kept = text.lines().find_map(|line| line.strip_prefix("kept: ")?.parse::<u32>().ok()).unwrap();
+    assert!((10_000..300_000).contains(&kept), "{kept}");
+}
+
+#[test]
+fn memory_stays_bounded_while_a_session_streams() {
+    let name = "stream::memory_stays_bounded_while_a_session_streams";
+    if is_child() {
+        let path = Path::new(&std::env::var("CRESSET_DIRECTORY").unwrap()).join("events");
+        let mut profiler = Profiler::builder().stream_to(path).start().unwrap();
+        (0..1_000_000).for_each(|_| op("aten::add"));
+        profiler.stop().unwrap();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+        println!("{peak}");
+        assert_eq!(profiler.key_averages().unwrap().iter().next().unwrap().count, 1_000_000);
+        return;
+    }
+    let _alone = alone();
+    let output = child(name, "").env("CRESSET_DIRECTORY", directory("stream-memory")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let peak = text.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    let peak: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
+    // The events alone take 64 MB, and a trace of them twice that.
+    assert!(peak < 48_000, "{peak} kB");
+}
