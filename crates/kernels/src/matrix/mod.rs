@@ -340,7 +340,14 @@ mod tests {
 
     #[test]
     fn a_product_has_the_same_bits_however_it_is_cut() {
-        let shapes = [(128, 128, 128), (193, 1100, 450), (2, 9000, 256), (3, 5000, 700), (511, 1025, 513)];
+        let shapes = [
+            (128, 128, 128),
+            (64, 784, 512),
+            (193, 1100, 450),
+            (2, 9000, 256),
+            (3, 5000, 700),
+            (511, 1025, 513),
+        ];
         for (m, k, n) in shapes {
             for (a, b) in
                 both::<f32>(m, k, 1).iter().flat_map(|a| both::<f32>(k, n, 2).map(|b| (a.clone(), b)))

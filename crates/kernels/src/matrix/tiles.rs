@@ -18,8 +18,10 @@ const FEW: usize = 4;
 const WIDE: usize = 192;
 /// The same where the other operand is not packed, or fast.
 const NARROW: usize = 64;
-/// Elements of the smallest tile. Kernels for fewer add up in another order.
+/// Elements and longer side of the smallest tile. Smaller ones are added up in another order: the gemm
+/// crate has other kernels below 256 elements, and cuts the depth otherwise up to a side of 64.
 const SMALLEST: usize = 1024;
+const SHORTEST: usize = 96;
 /// Tiles are of whole blocks of the kernels for vectors.
 const VECTOR: usize = 16;
 /// Depth from which on the lines of an operand fall into the same few sets of a cache.
@@ -65,19 +67,22 @@ impl Tiles {
         let (mut down, mut across) = (1, 1);
         while down * across < wanted && work([m / down, k, n / across]) > ENOUGH {
             let (rows, columns) = (m / (2 * down), n / (2 * across));
-            if (m / down) * (n / across) < 2 * SMALLEST {
-                break;
-            } else if is_deep([rows, k, columns]) {
-                if columns >= rows { across *= 2 } else { down *= 2 }
+            let cut_columns = if is_deep([rows, k, columns]) {
+                columns >= rows
             } else if in_rows && (columns >= WIDE || rows < WIDE && columns >= NARROW) {
-                across *= 2;
+                true
             } else if in_rows && rows >= WIDE || !in_rows && rows >= NARROW {
-                down *= 2;
+                false
             } else if !in_rows && columns >= WIDE && down * across < FEW {
-                across *= 2;
+                true
             } else {
                 break;
+            };
+            let (more_down, more_across) = if cut_columns { (down, 2 * across) } else { (2 * down, across) };
+            if !is_ordinary(m / more_down, n / more_across) {
+                break;
             }
+            (down, across) = (more_down, more_across);
         }
         Tiles { shape, down, across }
     }
@@ -104,6 +109,11 @@ impl Tiles {
     pub(super) fn cost(&self) -> usize {
         work(self.shape) / 40
     }
+}
+
+/// Whether a tile of about this size is added up as larger ones are.
+fn is_ordinary(rows: usize, columns: usize) -> bool {
+    rows * columns >= SMALLEST && rows.max(columns) >= SHORTEST
 }
 
 /// Where one of several parts of about the same size starts, and its size.
@@ -139,10 +149,8 @@ mod tests {
             for tile in 0..tiles.count() {
                 let ([row, column], [rows, columns]) = tiles.at(tile);
                 assert!(row + rows <= shape[0] && column + columns <= shape[2]);
-                assert!(
-                    tiles.count() == 1 || rows * columns > 256,
-                    "{shape:?} has a tile of {rows} x {columns}"
-                );
+                let is_ordinary = rows * columns > 256 && rows.max(columns) > 64;
+                assert!(tiles.count() == 1 || is_ordinary, "{shape:?} has a tile of {rows} x {columns}");
                 area += rows * columns;
             }
             assert_eq!(area, shape[0] * shape[2]);
