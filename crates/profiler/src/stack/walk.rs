@@ -103,22 +103,29 @@ mod linux {
     use std::cell::Cell;
 
     thread_local! {
-        /// The end of this thread's stack, and whether it was asked for.
-        static TOP: Cell<Option<usize>> = const { Cell::new(None) };
+        /// Where this thread's stack lies, once it was asked for.
+        static STACK: Cell<Option<Stack>> = const { Cell::new(None) };
+    }
+
+    /// The addresses of a thread's stack, the last excluded. Empty if they are not known.
+    #[derive(Clone, Copy, Default)]
+    struct Stack {
+        start: usize,
+        end: usize,
     }
 
     /// `None` if the thread runs on a stack that is not the system's.
     #[inline]
     pub(super) fn by_frame_pointers(frames: &mut [usize]) -> Option<usize> {
         let (mut frame, here) = registers();
-        let top = TOP.get().unwrap_or_else(find_top);
-        if here >= top || top - here > MOST {
+        let Stack { start, end } = STACK.get().unwrap_or_else(find_stack);
+        if here < start || here >= end {
             return None;
         }
         let (mut depth, mut lowest) = (0, here);
         for slot in frames {
             // A frame is two words: the caller's frame, and where to return to.
-            if frame < lowest || frame % size_of::<usize>() != 0 || frame > top - 2 * size_of::<usize>() {
+            if frame < lowest || frame % size_of::<usize>() != 0 || frame > end - 2 * size_of::<usize>() {
                 break;
             }
             // SAFETY: both words lie between the stack pointer and the end of this thread's
@@ -134,9 +141,6 @@ mod linux {
         }
         Some(depth)
     }
-
-    /// No thread's stack is larger; a stack pointer further off lies in other memory.
-    const MOST: usize = 1 << 36;
 
     /// The frame pointer and the stack pointer.
     #[inline(always)]
@@ -175,15 +179,14 @@ mod linux {
         word
     }
 
-    /// Asks for the end of this thread's stack; 0, which nothing lies below, if it is not told.
     #[cold]
-    fn find_top() -> usize {
-        let top = ask_for_top().unwrap_or(0);
-        TOP.set(Some(top));
-        top
+    fn find_stack() -> Stack {
+        let stack = ask_for_stack().unwrap_or_default();
+        STACK.set(Some(stack));
+        stack
     }
 
-    fn ask_for_top() -> Option<usize> {
+    fn ask_for_stack() -> Option<Stack> {
         let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
         // SAFETY: the attributes are written by the call, and read only if it succeeded.
         unsafe {
@@ -193,7 +196,7 @@ mod linux {
             let (mut start, mut size) = (std::ptr::null_mut(), 0);
             let outcome = libc::pthread_attr_getstack(attributes.as_ptr(), &mut start, &mut size);
             libc::pthread_attr_destroy(attributes.as_mut_ptr());
-            (outcome == 0).then(|| start.addr() + size)
+            (outcome == 0).then(|| Stack { start: start.addr(), end: start.addr() + size })
         }
     }
 }
