@@ -92,9 +92,22 @@ pub trait Source: Sync {
 const SOURCES: usize = 6;
 static REGISTERED: [OnceLock<&'static dyn Source>; SOURCES] = [const { OnceLock::new() }; SOURCES];
 
+/// Who is told of new sources.
+static WELCOME: OnceLock<fn(&'static dyn Source)> = OnceLock::new();
+
 /// Makes a source known. Returns false when there is no room for one more.
 pub fn register(source: &'static dyn Source) -> bool {
-    REGISTERED.iter().any(|slot| slot.set(source).is_ok())
+    let known = REGISTERED.iter().any(|slot| slot.set(source).is_ok());
+    if let Some(welcome) = WELCOME.get().filter(|_| known) {
+        welcome(source);
+    }
+    known
+}
+
+/// Has `welcome` called with every source that is registered from now on. The first caller is
+/// heard, and nobody else: one profiler collects for all.
+pub fn on_register(welcome: fn(&'static dyn Source)) {
+    WELCOME.get_or_init(|| welcome);
 }
 
 /// The registered sources, in the order they came.

@@ -61,8 +61,8 @@ impl Builder {
         }
     }
 
-    /// What to watch. By default the host and devices. A device is watched by traces that
-    /// begin after it was made ready.
+    /// What to watch. By default the host and devices, those too that are made ready while a
+    /// trace is recorded.
     pub fn activities(mut self, activities: impl IntoIterator<Item = Activity>) -> Builder {
         self.activities = Some(activities.into_iter().collect());
         self

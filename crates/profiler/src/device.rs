@@ -11,9 +11,12 @@ struct Hub {
     taps: usize,
     started: Vec<&'static dyn Source>,
     activities: Vec<Activity>,
+    /// What a device said that was made ready meanwhile and could not be started.
+    failed: Option<Failure>,
 }
 
-static HUB: Mutex<Hub> = Mutex::new(Hub { taps: 0, started: Vec::new(), activities: Vec::new() });
+static HUB: Mutex<Hub> =
+    Mutex::new(Hub { taps: 0, started: Vec::new(), activities: Vec::new(), failed: None });
 
 /// Whether there is any device to ask.
 pub(crate) fn is_present() -> bool {
@@ -35,6 +38,7 @@ pub(crate) struct Drained {
 impl Tap {
     /// Starts the sources if nobody did. Those that started stay in use when others fail.
     pub(crate) fn open() -> (Tap, Result<()>) {
+        activity::on_register(join);
         let mut hub = HUB.lock();
         let mut outcome = Ok(());
         if hub.taps == 0 {
@@ -52,8 +56,11 @@ impl Tap {
     /// Waits for the devices; what they did since the tap was opened.
     pub(crate) fn drain(&self) -> Drained {
         let mut hub = HUB.lock();
-        let Hub { started, activities, .. } = &mut *hub;
+        let Hub { started, activities, failed, .. } = &mut *hub;
         let mut outcome = Ok(());
+        if let Some(failure) = failed.take() {
+            keep_first(&mut outcome, "start", failure);
+        }
         let mut devices = Vec::new();
         for source in started.iter() {
             if let Err(failure) = source.drain(&mut |activity| activities.push(activity)) {
@@ -80,12 +87,26 @@ impl Drop for Tap {
     }
 }
 
+/// Starts a source that was registered while sessions are open.
+fn join(source: &'static dyn Source) {
+    let mut hub = HUB.lock();
+    let is_started = hub.started.iter().any(|other| std::ptr::addr_eq(*other, source));
+    if hub.taps == 0 || is_started {
+        return;
+    }
+    match source.start() {
+        Ok(()) => hub.started.push(source),
+        Err(failure) => hub.failed = Some(failure),
+    }
+}
+
 fn release() -> Result<()> {
     let mut hub = HUB.lock();
     hub.taps -= 1;
     let mut outcome = Ok(());
     if hub.taps == 0 {
         hub.activities = Vec::new();
+        hub.failed = None;
         for source in hub.started.drain(..) {
             if let Err(failure) = source.stop() {
                 keep_first(&mut outcome, "stop", failure);

@@ -1,8 +1,9 @@
 //! Device activities, joined to the calls that launched them.
 
-use crate::fake::{NPU, Op, alone, launch_copy, launch_kernel, npu, op, plug_in};
+use crate::fake::{NPU, Op, alone, launch_copy, launch_kernel, now, npu, op, plug_in};
+use cresset_dispatch::activity::{Failure, Properties, Source, Work, register};
 use cresset_profiler::{Activity, EventKind, Profiler, record_function};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 #[test]
 fn profiler_npu_event_device_type() {
@@ -139,4 +140,59 @@ fn only_what_was_asked_for_is_watched() {
     assert_eq!(run(&[Activity::Cpu]), ("aten::add".to_owned(), 0));
     assert_eq!(run(&[Activity::Device]), ("aclnnAdd".to_owned(), 1));
     assert_eq!(run(&[Activity::Cpu, Activity::Device]), ("aten::add aclnnAdd".to_owned(), 1));
+}
+
+/// A device that is made ready while a session runs; silent unless it is told to speak.
+struct Late {
+    speaks: AtomicBool,
+    /// When it was started; 0 if it was not.
+    started: AtomicU64,
+}
+
+static LATE: Late = Late { speaks: AtomicBool::new(true), started: AtomicU64::new(0) };
+
+impl Source for Late {
+    fn start(&self) -> Result<(), Failure> {
+        self.started.store(now(), Relaxed);
+        Ok(())
+    }
+
+    fn drain(&self, sink: &mut dyn FnMut(cresset_dispatch::activity::Activity)) -> Result<(), Failure> {
+        if self.speaks.swap(false, Relaxed) {
+            let (name, start) = ("LateKernel".to_owned(), self.started.load(Relaxed));
+            sink(cresset_dispatch::activity::Activity {
+                work: Work::Kernel,
+                name,
+                unit: String::new(),
+                device: npu(),
+                lane: 9,
+                start,
+                end: start + 40,
+                correlation: 1 << 40,
+                call: 0,
+                bytes: 0,
+            });
+        }
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn devices(&self, _visit: &mut dyn FnMut(Properties)) {}
+}
+
+#[test]
+fn a_device_that_is_made_ready_during_a_session_is_seen_by_it() {
+    let _alone = alone();
+    let ((), profiler) = Profiler::builder()
+        .run(|_| {
+            assert!(register(&LATE));
+            assert_ne!(LATE.started.load(Relaxed), 0, "a session is open");
+            op("aten::add");
+        })
+        .unwrap();
+    let work: Vec<_> = profiler.trace().unwrap().device_events().map(|work| work.name().to_owned()).collect();
+    assert_eq!(work, ["LateKernel"]);
 }
