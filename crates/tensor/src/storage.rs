@@ -71,7 +71,7 @@ impl Storage {
     pub(crate) fn filled(bytes: usize, dtype: DType, fill: impl FnOnce(&mut [u8])) -> Result<Storage> {
         let mut inner = Inner::new(Memory::Host(host(bytes, dtype)?), bytes, Device::CPU);
         if let Memory::Host(buffer) = &mut inner.memory {
-            count(buffer);
+            count(buffer, bytes as i64);
             fill(buffer.bytes_mut());
         }
         Ok(Storage(inner.shareable()))
@@ -88,7 +88,7 @@ impl Storage {
     fn of(memory: Memory, bytes: usize, device: Device) -> Storage {
         let storage = Storage(Inner::new(memory, bytes, device).shareable());
         if let Some(buffer) = storage.host() {
-            count(buffer);
+            count(buffer, bytes as i64);
         }
         storage
     }
@@ -188,25 +188,17 @@ fn host(bytes: usize, dtype: DType) -> Result<Buffer> {
     buffer.map_err(|failed| Error::new(Cause::Memory, "", failed))
 }
 
-/// Counts a new buffer, and tells who listens.
+/// Counts memory that was taken or given back, and tells who listens.
 #[inline]
-fn count(buffer: &Buffer) {
-    let bytes = buffer.len() as i64;
-    tally::add(bytes);
-    report(buffer, bytes);
+fn count(buffer: &Buffer, bytes: i64) {
+    if memory::is_heard() { count_aloud(buffer, bytes) } else { tally::add(bytes) }
 }
 
-#[inline]
-fn report(buffer: &Buffer, bytes: i64) {
+#[cold]
+fn count_aloud(buffer: &Buffer, bytes: i64) {
+    let (address, allocated) = (buffer.address(), tally::add_and_total(bytes));
     if bytes != 0 {
-        let address = buffer.address();
-        memory::report(|| Report {
-            device: Device::CPU,
-            address,
-            bytes,
-            allocated: tally::total(),
-            reserved: 0,
-        });
+        memory::report(|| Report { device: Device::CPU, address, bytes, allocated, reserved: 0 });
     }
 }
 
@@ -214,9 +206,7 @@ impl Drop for Inner {
     #[inline]
     fn drop(&mut self) {
         if let Memory::Host(buffer) = &self.memory {
-            let bytes = -(self.bytes as i64);
-            tally::add(bytes);
-            report(buffer, bytes);
+            count(buffer, -(self.bytes as i64));
         }
     }
 }

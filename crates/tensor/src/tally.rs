@@ -18,6 +18,13 @@ struct Parts {
     free: Vec<&'static Part>,
 }
 
+impl Parts {
+    fn total(&self) -> u64 {
+        let parts: i64 = self.all.iter().map(|Part(part)| part.load(Relaxed)).sum();
+        u64::try_from(parts + REST.load(Relaxed)).unwrap_or(0)
+    }
+}
+
 static PARTS: Mutex<Parts> = Mutex::new(Parts { all: Vec::new(), free: Vec::new() });
 /// What is added while a thread ends, when it has no part any more.
 static REST: AtomicI64 = AtomicI64::new(0);
@@ -55,10 +62,19 @@ pub(crate) fn add(amount: i64) {
     }
 }
 
+/// Adds to the number and tells it: threads that all call this take turns, so that each sees what
+/// those before it left.
+pub(crate) fn add_and_total(amount: i64) -> u64 {
+    // A thread's first call takes a part, under the same lock.
+    add(0);
+    let parts = PARTS.lock();
+    add(amount);
+    parts.total()
+}
+
 /// The number. What other threads do meanwhile may or may not be in it.
 pub(crate) fn total() -> u64 {
-    let parts: i64 = PARTS.lock().all.iter().map(|Part(part)| part.load(Relaxed)).sum();
-    u64::try_from(parts + REST.load(Relaxed)).unwrap_or(0)
+    PARTS.lock().total()
 }
 
 #[cfg(test)]
@@ -66,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ended_threads_added_is_kept_and_their_parts_are_used_again() {
+    fn nothing_is_lost_when_threads_end_or_take_turns() {
         // More than other tests hold meanwhile.
         const MUCH: i64 = 1 << 50;
         let before = total() as i64;
@@ -76,5 +92,24 @@ mod tests {
         assert_eq!((after - before + MUCH / 2) / MUCH, 100);
         assert!(PARTS.lock().all.len() < 100);
         (0..100).for_each(|_| on_a_thread(-MUCH));
+        take_turns(MUCH);
+    }
+
+    /// Each total is that of some other thread, or one's own, and one more: none is seen twice.
+    fn take_turns(much: i64) {
+        let first = total() as i64 / much + 1;
+        let seen = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let totals: Vec<i64> = (0..50).map(|_| add_and_total(much) as i64 / much).collect();
+                    seen.lock().extend(totals);
+                });
+            }
+        });
+        let mut seen = seen.into_inner();
+        seen.sort_unstable();
+        assert_eq!(seen, (first..first + 200).collect::<Vec<_>>());
+        add(-200 * much);
     }
 }
