@@ -60,6 +60,7 @@ mod stream;
 mod sync;
 mod table;
 mod trace;
+mod varint;
 mod warning;
 
 pub use averages::{Averages, Grouping, Row};

@@ -5,6 +5,7 @@
 //! it has none), the overload's name, then each argument, then what the call owns. A tensor's
 //! identity stands before it where that is wanted.
 
+use crate::varint;
 use cresset_dispatch::observe::{Argument, Identity, Role, TensorArgument};
 use cresset_dispatch::{Device, Key};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -48,12 +49,8 @@ impl<'a> Packer<'a> {
     }
 
     #[inline]
-    fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.byte(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.byte(number as u8);
+    fn number(&mut self, number: u64) {
+        varint::write(number, |byte| self.byte(byte));
     }
 
     #[inline]
@@ -266,21 +263,11 @@ impl Unpacker<'_> {
     }
 
     fn byte(&mut self) -> Option<u8> {
-        let (&byte, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(byte)
+        varint::read_byte(&mut self.0)
     }
 
     fn number(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
+        varint::read(&mut self.0)
     }
 
     fn word(&mut self) -> Option<u64> {

@@ -2,6 +2,7 @@
 
 use super::Tables;
 use crate::chunk::{Call, Chunk, End, Entry, Name, What};
+use crate::varint;
 use cresset_dispatch::Device;
 use cresset_dispatch::memory::Report;
 use cresset_dispatch::observe::{Kind, Sequence};
@@ -101,12 +102,8 @@ impl Encoder {
         std::mem::take(&mut self.bytes)
     }
 
-    fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.bytes.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.bytes.push(number as u8);
+    fn number(&mut self, number: u64) {
+        varint::write(number, |byte| self.bytes.push(byte));
     }
 
     fn name(&mut self, name: &'static str) -> u64 {
@@ -148,21 +145,11 @@ impl<'a> Decoder<'a> {
     }
 
     fn byte(&mut self) -> Option<u8> {
-        let (&byte, rest) = self.bytes.split_first()?;
-        self.bytes = rest;
-        Some(byte)
+        varint::read_byte(&mut self.bytes)
     }
 
     fn number(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
+        varint::read(&mut self.bytes)
     }
 
     fn raw(&mut self, length: u64) -> Option<Vec<u8>> {
