@@ -9,6 +9,7 @@
 //! | [`tensor`](mod@tensor) | tensors, operators, autograd |
 //! | [`nn`], [`optim`] | modules, optimizers |
 //! | [`profiler`] | sessions, tables, traces |
+//! | [`trace`] | traces that are files, torch's too: tables, checks, comparisons |
 //! | [`npu`] | the Ascend NPU, over its C library or the simulator behind it |
 //! | [`dispatch`] | the switchboard that all of them meet at |
 //! | [`kernels`] | host math, for operators of your own |
@@ -60,6 +61,7 @@ pub use cresset_npu as npu;
 pub use cresset_optim as optim;
 pub use cresset_profiler as profiler;
 pub use cresset_tensor as tensor;
+pub use cresset_trace as trace;
 
 pub use cresset_kernels::{set_threads, threads, with_threads};
 pub use cresset_tensor::{DType, Device, Error, Result, Scalar, Tensor, manual_seed, no_grad, tensor};

@@ -39,7 +39,7 @@ fn train_writes_a_trace_and_says_where_to_open_it() {
             assert!(text.contains(expected), "{expected} is missing in {text}");
         }
         let path = folder.join("mlp.pt.trace.json");
-        let checked = cresset(&["check-trace", "--strict", path.to_str().unwrap()]);
+        let checked = cresset(&["trace", "check", "--strict", path.to_str().unwrap()]);
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
         let trace = std::fs::read(path).unwrap();
         let trace: serde_json::Value = serde_json::from_slice(&trace).unwrap();
@@ -52,18 +52,18 @@ fn train_writes_a_trace_and_says_where_to_open_it() {
 }
 
 #[test]
-fn check_trace_says_which_rules_are_broken() {
-    let folder = scratch("check-trace");
+fn trace_check_says_which_rules_are_broken() {
+    let folder = scratch("trace-check");
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("trace.json");
     std::fs::write(&path, r#"{"traceEvents": [{"ph": "X", "name": "no times"}]}"#).unwrap();
-    let output = cresset(&["check-trace", path.to_str().unwrap()]);
+    let output = cresset(&["trace", "check", path.to_str().unwrap()]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
         !output.status.success() && text.contains("event.ts") && text.contains("top.schemaVersion"),
         "{text}"
     );
-    assert!(complaint(&["check-trace", "/nowhere.json"]).contains("cannot read /nowhere.json: "));
+    assert!(complaint(&["trace", "check", "/nowhere.json"]).contains("cannot read /nowhere.json: "));
 }
 
 #[test]

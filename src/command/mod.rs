@@ -1,10 +1,10 @@
 //! What the command can do, and how it is asked.
 
 mod bench;
-mod check;
 mod doctor;
 mod parity;
 mod progress;
+mod trace;
 mod train;
 
 use clap::{Parser, Subcommand};
@@ -35,8 +35,8 @@ enum Command {
     Doctor,
     /// Compare with recorded answers of PyTorch
     Parity(parity::Arguments),
-    /// Check traces against what their readers expect
-    CheckTrace(check::Arguments),
+    /// Read traces, torch's or ours: check them
+    Trace(trace::Arguments),
     /// Measure workloads
     Bench(bench::Arguments),
 }
@@ -46,7 +46,7 @@ pub(crate) fn run() -> Outcome {
         Command::Train(arguments) => train::run(&arguments),
         Command::Doctor => doctor::run(),
         Command::Parity(arguments) => parity::run(&arguments),
-        Command::CheckTrace(arguments) => check::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }
 }

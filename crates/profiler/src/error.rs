@@ -67,10 +67,10 @@ pub enum Error {
         /// What the argument must be.
         rule: &'static str,
     },
-    /// A key that a table cannot be sorted by.
-    SortKey {
-        /// The key that was asked for.
-        asked: String,
+    /// A trace could not be read, or not shown as it was asked.
+    Trace {
+        /// Its reader's words.
+        source: cresset_trace::Error,
     },
     /// A metric that stacks cannot be weighed by.
     StackMetric {
@@ -139,13 +139,7 @@ impl fmt::Display for Error {
             Error::Schedule { argument, given, rule } => {
                 write!(f, "invalid schedule: {argument} must be {rule} (given {given})")
             }
-            Error::SortKey { asked } => {
-                write!(
-                    f,
-                    "cannot sort by {asked:?}: legal keys are {}",
-                    crate::averages::SORT_KEYS.join(", ")
-                )
-            }
+            Error::Trace { source } => source.fmt(f),
             Error::StackMetric { asked } => {
                 let legal = crate::export::stacks::METRICS.join(", ");
                 write!(f, "cannot weigh stacks by {asked:?}: legal metrics are {legal}")
@@ -172,8 +166,15 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Device { source, .. } | Error::Handler { source } => Some(&**source),
+            Error::Trace { source } => Some(source),
             Error::Read { source, .. } | Error::Write { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+impl From<cresset_trace::Error> for Error {
+    fn from(source: cresset_trace::Error) -> Error {
+        Error::Trace { source }
     }
 }

@@ -34,7 +34,6 @@
 
 mod averages;
 mod builder;
-mod check;
 mod chunk;
 mod clock;
 mod device;
@@ -58,16 +57,15 @@ mod slots;
 mod stack;
 mod stream;
 mod sync;
-mod table;
 mod trace;
 mod varint;
 mod warning;
 
-pub use averages::{Averages, Grouping, Row};
+pub use averages::{Averages, Grouping};
 pub use builder::{Activity, Builder};
-pub use check::{Finding, Report, Severity, check_trace};
 pub use cresset_dispatch::observe::Identity;
 pub use cresset_dispatch::observe::is_watched;
+pub use cresset_trace::{Finding, Report, Row, Severity, Table, check_trace};
 pub use error::{BoxError, Error, Result};
 pub use execution::{ExecutionTrace, WindowObserver};
 pub use export::handler::trace_directory;
@@ -78,6 +76,5 @@ pub use profiler::Profiler;
 pub use schedule::{Action, Schedule};
 pub use scope::{Scope, record_function};
 pub use stack::{Frame, StackSource, stack_source};
-pub use table::Table;
 pub use trace::{DeviceEvent, Event, EventKind, MemoryEvent, MemoryUse, Phase, Thread, Trace};
 pub use warning::Warning;

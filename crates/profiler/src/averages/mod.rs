@@ -1,15 +1,11 @@
 //! Totals per operator: torch's `key_averages`.
 
-mod row;
 mod sum;
-
-pub use row::Row;
-pub(crate) use row::{Figure, SORT_KEYS};
 
 use crate::error::Result;
 use crate::export;
-use crate::table::Table;
 use crate::trace::Trace;
+use cresset_trace::{Figure, Row, Table};
 use std::borrow::Borrow;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -139,7 +135,10 @@ impl Averages {
 
     /// The rows as a table.
     pub fn table(&self) -> Table<'_> {
-        Table::new(self)
+        Table::new(&self.rows)
+            .profile_memory(self.has_memory)
+            .with_flops(self.has_flops)
+            .device(self.device.as_deref())
     }
 
     /// Sorts the rows by the figure called `key`, the largest first.
@@ -154,13 +153,12 @@ impl Averages {
 
     /// Host time of all rows, counted once.
     pub fn self_cpu_time_total(&self) -> u64 {
-        self.rows.iter().map(|row| row.self_cpu_time_total).sum()
+        cresset_trace::self_cpu_time_total(&self.rows)
     }
 
     /// Device time of all work, counted once.
     pub fn self_device_time_total(&self) -> u64 {
-        let work = self.rows.iter().filter(|row| row.on_device && !row.is_user_annotation);
-        work.map(|row| row.self_device_time_total).sum()
+        cresset_trace::self_device_time_total(&self.rows)
     }
 
     /// All rows added up, as a row called `Total`.

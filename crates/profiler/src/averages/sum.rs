@@ -1,8 +1,9 @@
 //! Adds events up to rows.
 
-use super::{Averages, Grouping, Row};
+use super::{Averages, Grouping};
 use crate::names;
 use crate::trace::{Event, EventKind, NONE, Trace};
+use cresset_trace::Row;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 

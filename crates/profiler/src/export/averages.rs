@@ -2,8 +2,9 @@
 
 use super::file;
 use super::json::Json;
-use crate::averages::{Averages, Row};
+use crate::averages::Averages;
 use crate::error::Result;
+use cresset_trace::Row;
 use std::io;
 use std::path::Path;
 

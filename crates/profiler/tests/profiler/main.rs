@@ -19,4 +19,3 @@ mod stacks;
 mod stream;
 mod stress;
 mod table;
-mod torch_tables;

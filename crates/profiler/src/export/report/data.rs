@@ -2,13 +2,14 @@
 //! million of them in a blink, and they take a tenth of the bytes of objects.
 
 use super::{Peak, speed, split};
-use crate::averages::{Averages, Grouping, Row};
+use crate::averages::{Averages, Grouping};
 use crate::export::json::Json;
 use crate::export::timeline;
 use crate::memory::{MemoryAction, MemoryCategory, MemoryChange};
 use crate::trace::{Event, EventKind, MemoryEvent, Phase, Trace};
 use cresset_dispatch::Device;
 use cresset_dispatch::activity::Work;
+use cresset_trace::Row;
 use std::collections::HashMap;
 use std::io::{self, Write};
 

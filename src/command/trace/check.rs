@@ -1,11 +1,11 @@
-//! `cresset check-trace`: whether a trace is what its readers expect.
+//! `cresset trace check`: whether a trace is what its readers expect.
 
-use super::{Outcome, say};
+use crate::command::{Outcome, say};
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Args)]
-pub(crate) struct Arguments {
+pub(super) struct Arguments {
     /// Traces, .json or .json.gz
     #[arg(required = true)]
     traces: Vec<PathBuf>,
@@ -14,10 +14,10 @@ pub(crate) struct Arguments {
     strict: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> Outcome {
     let mut bad = 0;
     for path in &arguments.traces {
-        let report = cresset::profiler::check_trace(path)?;
+        let report = cresset::trace::check_trace(path)?;
         let passes = report.passes(arguments.strict);
         let verdict = if passes { "ok" } else { "broken" };
         say(format_args!("{}: {verdict}, {report}", path.display()))?;
@@ -25,6 +25,6 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     }
     match bad {
         0 => Ok(()),
-        bad => Err(format!("check-trace: {bad} of {} traces are broken", arguments.traces.len()).into()),
+        bad => Err(format!("trace check: {bad} of {} traces are broken", arguments.traces.len()).into()),
     }
 }

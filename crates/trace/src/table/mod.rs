@@ -1,21 +1,30 @@
-//! Averages as text, laid out like torch's table.
+//! Rows as text, laid out like torch's table.
 
 mod columns;
 pub(crate) mod format;
 
-use crate::averages::{Averages, Figure, Row};
 use crate::error::Result;
+use crate::row::{Figure, Row};
 use columns::Column;
 use format::TimeUnit;
 use std::fmt;
 
 const SPACING: &str = "  ";
 
-/// A table of [`Averages`]; show it with `{}`.
+/// A table of [`Row`]s; show it with `{}`.
+///
+/// ```
+/// use cresset_trace::{Row, Table};
+/// let rows = [Row { key: "aten::add".into(), count: 3, cpu_time_total: 4_500, ..Row::default() }];
+/// assert!(Table::new(&rows).to_string().contains("1.500us"));
+/// ```
 #[derive(Clone, Copy)]
 #[must_use = "a table is for showing"]
 pub struct Table<'a> {
-    averages: &'a Averages,
+    rows: &'a [Row],
+    has_memory: bool,
+    has_flops: bool,
+    device: Option<&'a str>,
     sort_by: Option<Figure>,
     row_limit: Option<usize>,
     max_src_column_width: Option<usize>,
@@ -28,9 +37,13 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub(crate) fn new(averages: &'a Averages) -> Table<'a> {
+    /// A table of `rows`, in their order.
+    pub fn new(rows: &'a [Row]) -> Table<'a> {
         Table {
-            averages,
+            rows,
+            has_memory: false,
+            has_flops: false,
+            device: rows.iter().find_map(|row| row.use_device.as_deref()),
             sort_by: None,
             row_limit: Some(100),
             max_src_column_width: Some(75),
@@ -41,6 +54,24 @@ impl<'a> Table<'a> {
             time_unit: None,
             show_copied: false,
         }
+    }
+
+    /// Whether there are columns for memory.
+    pub fn profile_memory(mut self, on: bool) -> Table<'a> {
+        self.has_memory = on;
+        self
+    }
+
+    /// Whether there is a column for floating-point operations.
+    pub fn with_flops(mut self, on: bool) -> Table<'a> {
+        self.has_flops = on;
+        self
+    }
+
+    /// What the device is called in headings; otherwise as the rows call it.
+    pub fn device(mut self, name: Option<&'a str>) -> Table<'a> {
+        self.device = name.or(self.device);
+        self
     }
 
     /// Largest first by the figure called `key`, e.g. `cpu_time_total`. Otherwise rows come
@@ -102,8 +133,8 @@ impl<'a> Table<'a> {
         self
     }
 
-    fn rows(&self) -> Vec<&'a Row> {
-        let mut rows: Vec<&Row> = self.averages.iter().collect();
+    fn shown(&self) -> Vec<&'a Row> {
+        let mut rows: Vec<&Row> = self.rows.iter().collect();
         if let Some(figure) = self.sort_by {
             rows.sort_by(|a, b| figure.compare(b, a));
         }
@@ -112,24 +143,24 @@ impl<'a> Table<'a> {
         rows
     }
 
-    fn device(&self) -> String {
-        self.averages.device.as_deref().unwrap_or("device").to_uppercase()
+    fn heading(&self) -> String {
+        self.device.unwrap_or("device").to_uppercase()
     }
 
     fn has_device_time(&self) -> bool {
-        self.averages.iter().any(|row| row.self_device_time_total > 0)
+        self.rows.iter().any(|row| row.self_device_time_total > 0)
     }
 
     fn has_stack(&self) -> bool {
-        self.averages.iter().any(|row| !row.stack.is_empty())
+        self.rows.iter().any(|row| !row.stack.is_empty())
     }
 
     fn foot(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total = format::time(self.averages.self_cpu_time_total(), self.time_unit);
+        let total = format::time(self_cpu_time_total(self.rows), self.time_unit);
         writeln!(f, "Self CPU time total: {total}")?;
         if self.has_device_time() {
-            let total = format::time(self.averages.self_device_time_total(), self.time_unit);
-            writeln!(f, "Self {} time total: {total}", self.device())?;
+            let total = format::time(self_device_time_total(self.rows), self.time_unit);
+            writeln!(f, "Self {} time total: {total}", self.heading())?;
         }
         Ok(())
     }
@@ -137,7 +168,7 @@ impl<'a> Table<'a> {
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.averages.is_empty() {
+        if self.rows.is_empty() {
             return Ok(());
         }
         let columns = columns::columns(self);
@@ -152,7 +183,7 @@ impl fmt::Display for Table<'_> {
         rule(f, &columns)?;
         line(f, &columns, |column| column.title.clone())?;
         rule(f, &columns)?;
-        for row in self.rows() {
+        for row in self.shown() {
             line(f, &columns, |column| column.cell(row, 0))?;
             if self.has_stack() {
                 for frame in 1..row.stack.len() {
@@ -164,6 +195,17 @@ impl fmt::Display for Table<'_> {
         rule(f, &columns)?;
         self.foot(f)
     }
+}
+
+/// Host time of all rows, counted once.
+pub fn self_cpu_time_total(rows: &[Row]) -> u64 {
+    rows.iter().map(|row| row.self_cpu_time_total).sum()
+}
+
+/// Device time of all work, counted once.
+pub fn self_device_time_total(rows: &[Row]) -> u64 {
+    let work = rows.iter().filter(|row| row.on_device && !row.is_user_annotation);
+    work.map(|row| row.self_device_time_total).sum()
 }
 
 fn rule(f: &mut fmt::Formatter<'_>, columns: &[Column<'_>]) -> fmt::Result {

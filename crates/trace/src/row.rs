@@ -115,7 +115,7 @@ impl Row {
     /// becomes the other one.
     ///
     /// ```
-    /// use cresset_profiler::Row;
+    /// use cresset_trace::Row;
     /// let mut sum = Row::default();
     /// for nanos in [10, 20] {
     ///     sum.add(&Row { key: "aten::add".into(), count: 1, cpu_time_total: nanos, ..Row::default() });
@@ -172,17 +172,22 @@ fn of_device(key: &str) -> String {
 }
 
 /// A figure that rows can be sorted by.
-#[derive(Clone, Copy)]
-pub(crate) struct Figure(usize);
+#[derive(Clone, Copy, Debug)]
+pub struct Figure(usize);
 
 impl Figure {
-    pub(crate) fn named(asked: &str) -> Result<Figure> {
+    /// The figure called `asked`.
+    ///
+    /// # Errors
+    /// There is none; the error lists those there are.
+    pub fn named(asked: &str) -> Result<Figure> {
         let key = of_device(asked);
         let found = SORT_KEYS.iter().position(|known| *known == key);
         found.map(Figure).ok_or_else(|| Error::SortKey { asked: asked.to_owned() })
     }
 
-    pub(crate) fn compare(self, a: &Row, b: &Row) -> Ordering {
+    /// How two rows compare by it, the smaller first.
+    pub fn compare(self, a: &Row, b: &Row) -> Ordering {
         let value = |row: &Row| match self.0 {
             1 => row.count as f64,
             2 => row.cpu_time(),

@@ -1,8 +1,8 @@
 //! The columns of a table: which there are, and what they hold.
 
-use super::Table;
 use super::format::{average, cut_end, cut_front, flops_unit, memory, share, time};
-use crate::averages::Row;
+use super::{Table, self_cpu_time_total, self_device_time_total};
+use crate::row::Row;
 
 const WIDTH: usize = 12;
 
@@ -41,11 +41,11 @@ pub(super) fn columns<'a>(table: &Table<'a>) -> Vec<Column<'a>> {
     if table.has_device_time() {
         columns.extend(device_times(table));
     }
-    if table.averages.has_memory {
+    if table.has_memory {
         columns.extend(memories(table));
     }
     columns.push(Column::figure("# of Calls", |row| row.count.to_string()));
-    if table.averages.iter().any(|row| row.node_id.is_some()) {
+    if table.rows.iter().any(|row| row.node_id.is_some()) {
         let number = |row: &Row| row.node_id.map_or("-1".to_owned(), |node| node.to_string());
         columns.push(Column::figure("Node ID", number));
     }
@@ -63,16 +63,16 @@ fn fitting<'t>(texts: impl Iterator<Item = &'t str>, max: Option<usize>) -> usiz
 
 fn names<'a>(table: &Table<'a>) -> Vec<Column<'a>> {
     let max = table.max_name_column_width;
-    let width = fitting(table.averages.iter().map(|row| row.key.as_str()), max);
+    let width = fitting(table.rows.iter().map(|row| row.key.as_str()), max);
     let mut columns = vec![Column::new("Name", width, move |row| cut_end(&row.key, max))];
-    if table.averages.iter().any(|row| !row.overload_name.is_empty()) {
+    if table.rows.iter().any(|row| !row.overload_name.is_empty()) {
         columns.push(Column::new("Overload Name", width, move |row| cut_end(&row.overload_name, max)));
     }
     columns
 }
 
 fn host_times<'a>(table: &Table<'a>) -> Vec<Column<'a>> {
-    let (unit, all) = (table.time_unit, table.averages.self_cpu_time_total());
+    let (unit, all) = (table.time_unit, self_cpu_time_total(table.rows));
     vec![
         Column::figure("Self CPU %", move |row| share(row.self_cpu_time_total, all)),
         Column::figure("Self CPU", move |row| time(row.self_cpu_time_total, unit)),
@@ -86,7 +86,7 @@ fn host_times<'a>(table: &Table<'a>) -> Vec<Column<'a>> {
 }
 
 fn device_times<'a>(table: &Table<'a>) -> Vec<Column<'a>> {
-    let (unit, all, device) = (table.time_unit, table.averages.self_device_time_total(), table.device());
+    let (unit, all, device) = (table.time_unit, self_device_time_total(table.rows), table.heading());
     vec![
         Column::figure(format!("Self {device}"), move |row| time(row.self_device_time_total, unit)),
         Column::figure(format!("Self {device} %"), move |row| share(row.self_device_time_total, all)),
@@ -102,20 +102,20 @@ fn memories<'a>(table: &Table<'a>) -> Vec<Column<'a>> {
         Column::figure("CPU Mem", |row| memory(row.cpu_memory_usage)),
         Column::figure("Self CPU Mem", |row| memory(row.self_cpu_memory_usage)),
     ];
-    if table.averages.iter().any(|row| row.self_device_memory_usage > 0) {
-        let device = table.device();
+    if table.rows.iter().any(|row| row.self_device_memory_usage > 0) {
+        let device = table.heading();
         columns.push(Column::figure(format!("{device} Mem"), |row| memory(row.device_memory_usage)));
         columns
             .push(Column::figure(format!("Self {device} Mem"), |row| memory(row.self_device_memory_usage)));
     }
-    if table.show_copied && table.averages.iter().any(|row| row.copied_bytes > 0) {
+    if table.show_copied && table.rows.iter().any(|row| row.copied_bytes > 0) {
         columns.push(Column::figure("Copied", |row| memory(row.copied_bytes as i64)));
     }
     columns
 }
 
 fn shapes<'a>(table: &Table<'a>) -> Option<Column<'a>> {
-    let texts = || table.averages.iter().filter_map(|row| row.input_shapes.as_deref());
+    let texts = || table.rows.iter().filter_map(|row| row.input_shapes.as_deref());
     texts().find(|shapes| !matches!(*shapes, "" | "[]"))?;
     let width = fitting(texts(), table.max_shapes_column_width);
     let cell =
@@ -129,7 +129,7 @@ fn source<'a>(table: &Table<'a>) -> Option<Column<'a>> {
     if !table.has_stack() {
         return None;
     }
-    let texts = table.averages.iter().flat_map(|row| row.stack.iter().map(String::as_str));
+    let texts = table.rows.iter().flat_map(|row| row.stack.iter().map(String::as_str));
     let width = fitting(texts, table.max_src_column_width);
     let cell =
         move |row: &Row, line: usize| row.stack.get(line).map_or(String::new(), |f| cut_front(f, width));
@@ -137,8 +137,8 @@ fn source<'a>(table: &Table<'a>) -> Option<Column<'a>> {
 }
 
 fn flops<'a>(table: &Table<'a>) -> Option<Column<'a>> {
-    let counts = table.averages.iter().map(|row| row.flops).filter(|&flops| flops > 0);
-    let (unit, scale) = flops_unit(counts.min().filter(|_| table.averages.has_flops)?);
+    let counts = table.rows.iter().map(|row| row.flops).filter(|&flops| flops > 0);
+    let (unit, scale) = flops_unit(counts.min().filter(|_| table.has_flops)?);
     let cell = move |row: &Row| match row.flops {
         0 => "--".to_owned(),
         flops => format!("{:8.3}", flops as f64 * scale),
