@@ -7,7 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut optimizer = Sgd::new(model.parameters(), SgdOptions { lr: 0.1, ..Default::default() })?;
     let (x, y) = (Tensor::randn([8, 64], ())?, Tensor::arange(8)?);
     let mut profiler = Profiler::builder().record_shapes(true).start()?;
-    model.forward(&x)?.cross_entropy(&y)?.backward()?;
+    model.call(&x)?.cross_entropy(&y)?.backward()?;
     optimizer.step()?;
     profiler.stop()?;
     println!("{}", profiler.key_averages()?.table());

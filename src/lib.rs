@@ -29,7 +29,7 @@
 //!
 //! let mut profiler = Profiler::builder().record_shapes(true).profile_memory(true).start()?;
 //! optimizer.zero_grad();
-//! let loss = model.forward(&x)?.cross_entropy(&y)?;
+//! let loss = model.call(&x)?.cross_entropy(&y)?;
 //! loss.backward()?;
 //! optimizer.step()?;
 //! profiler.stop()?;
@@ -70,7 +70,7 @@ pub use peak::peak;
 
 /// What most programs need.
 pub mod prelude {
-    pub use crate::nn::{CrossEntropyLoss, Linear, Module, Relu, Sequential, Sigmoid, Tanh};
+    pub use crate::nn::{CrossEntropyLoss, Forward, Linear, Module, Relu, Sequential, Sigmoid, Tanh};
     pub use crate::optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions};
     pub use crate::profiler::{Profiler, Schedule, record_function};
     pub use crate::{DType, Device, Tensor, device, manual_seed, no_grad};

@@ -8,18 +8,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("acl", &[]),
     ("dispatch", &[]),
     ("kernels", &[]),
-    ("nn", &["dispatch", "tensor"]),
+    ("nn", &["dispatch", "nn-derive", "tensor"]),
+    ("nn-derive", &[]),
     ("npu", &["acl", "dispatch", "tensor"]),
     ("npu-sim", &["acl", "kernels"]),
     ("optim", &["dispatch", "tensor"]),
-    ("parity", &["kernels", "tensor", "trace"]),
+    ("parity", &["kernels", "nn", "tensor", "trace"]),
     ("profiler", &["dispatch", "trace"]),
     ("tensor", &["dispatch", "kernels"]),
     ("trace", &[]),
 ];
 
 /// Crates without a line of `unsafe`.
-const SAFE: &[&str] = &["acl", "dispatch", "nn", "optim", "parity", "tensor", "trace"];
+const SAFE: &[&str] = &["acl", "dispatch", "nn", "nn-derive", "optim", "parity", "tensor", "trace"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

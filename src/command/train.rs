@@ -167,7 +167,7 @@ fn fit(arguments: &Arguments, model: &Sequential, training: &Labelled, device: D
 fn step(model: &Sequential, optimizer: &mut Adam, batch: &Labelled, device: Device) -> Outcome<f64> {
     let (features, classes) = (batch.features.to(device)?, batch.classes.to(device)?);
     optimizer.zero_grad();
-    let loss = model.forward(&features)?.cross_entropy(&classes)?;
+    let loss = model.call(&features)?.cross_entropy(&classes)?;
     loss.backward()?;
     optimizer.step()?;
     Ok(loss.item()?.as_f64())
@@ -175,7 +175,7 @@ fn step(model: &Sequential, optimizer: &mut Adam, batch: &Labelled, device: Devi
 
 fn accuracy(model: &Sequential, held_out: &Labelled, device: Device) -> Outcome<f64> {
     let _guard = no_grad();
-    let scores = model.forward(&held_out.features.to(device)?)?;
+    let scores = model.call(&held_out.features.to(device)?)?;
     let right = scores.argmax(1, false)?.eq(&held_out.classes.to(device)?)?.sum()?;
     Ok(right.item()?.as_f64() / held_out.len() as f64)
 }

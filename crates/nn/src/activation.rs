@@ -1,15 +1,17 @@
 //! Activations as modules, to stand in a [`Sequential`](crate::Sequential).
 
-use crate::Module;
+use crate::{Forward, Module};
 use cresset_tensor::{Result, Tensor};
 
 macro_rules! activations {
     ($($(#[$doc:meta])* $name:ident, $method:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default)]
+        #[derive(Clone, Copy, Debug, Default, Module)]
         pub struct $name;
 
-        impl Module for $name {
+        impl Forward for $name {
+            type Output = Tensor;
+
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
                 input.$method()
             }

@@ -1,49 +1,68 @@
 //! Modules: layers that own their parameters, and ways to put them together.
 //!
-//! A module implements two functions: [`forward`](Module::forward) computes, and
-//! [`members`](Module::members) names what it owns. Everything else follows from these:
-//! parameters by name, moving to a device, saving and loading. As in torch, a module is run by
-//! [calling](Module::call) it, which is what profiles see.
+//! A module is a struct. `#[derive(Module)]` reads off its fields what it owns, and
+//! [`Forward`] says what it computes. Everything else follows from these: parameters by name,
+//! moving to a device, training and evaluation, saving and loading. As in torch, a module is run
+//! by [calling](Forward::call) it, which is what hooks and profiles see.
 //!
 //! ```
-//! use cresset_nn::{Linear, Members, Module, Result, Tensor};
+//! use cresset_nn::{Forward, Linear, Module, Result, Tensor};
 //!
+//! #[derive(Module)]
 //! struct Mlp {
 //!     hidden: Linear,
 //!     out: Linear,
 //! }
 //!
-//! impl Module for Mlp {
+//! impl Forward for Mlp {
+//!     type Output = Tensor;
+//!
 //!     fn forward(&self, x: &Tensor) -> Result<Tensor> {
 //!         self.out.call(&self.hidden.call(x)?.relu()?)
-//!     }
-//!
-//!     fn members<'a>(&'a self, members: &mut Members<'a>) {
-//!         members.module("hidden", &self.hidden).module("out", &self.out);
 //!     }
 //! }
 //!
 //! let model = Mlp { hidden: Linear::new(4, 8)?, out: Linear::new(8, 2)? };
+//! assert_eq!(model.call(&Tensor::ones([3, 4], ())?)?.shape(), [3, 2]);
 //! let names: Vec<String> = model.named_parameters().into_iter().map(|(name, _)| name).collect();
 //! assert_eq!(names, ["hidden.weight", "hidden.bias", "out.weight", "out.bias"]);
 //! # Ok::<(), cresset_nn::Error>(())
 //! ```
+//!
+//! Options of a layer are methods that give it back, or an error that names what would have been
+//! accepted: `Linear::new(4, 8)?.bias(false)?`.
 
 #![forbid(unsafe_code)]
 
+// The derive names this crate by its name, here as everywhere.
+extern crate self as cresset_nn;
+
 mod activation;
 mod call;
+mod check;
+mod forward;
+mod hooks;
 pub mod init;
 mod linear;
 mod loss;
+mod members;
 mod module;
 mod parameter;
 mod sequential;
+mod state;
+mod tensors;
+mod training;
 
 pub use activation::{Relu, Sigmoid, Tanh};
-pub use cresset_tensor::{Device, Error, Result, Tensor};
+pub use cresset_nn_derive::Module;
+pub use cresset_tensor::{DType, Device, Error, Result, Tensor};
+pub use forward::{Forward, Layer};
+pub use hooks::{HookHandle, Hooked, Hooks};
 pub use linear::Linear;
 pub use loss::CrossEntropyLoss;
-pub use module::{Members, Module};
-pub use parameter::Parameter;
+pub use members::{Member, Members};
+pub use module::{AsModule, Incompatible, Module};
+pub use parameter::{Buffer, Parameter};
 pub use sequential::Sequential;
+pub use tensors::Tensors;
+pub use training::Training;

@@ -1,58 +1,43 @@
-//! The fully connected layer.
+//! Fully connected layers.
 
-use crate::{Members, Module, Parameter, init};
-use cresset_tensor::{Cause, Error, Result, Tensor};
+use crate::check::positive;
+use crate::{Forward, Hooks, Module, Parameter, init};
+use cresset_tensor::{Result, Tensor};
 
 /// `x @ weight.t() + bias`
+#[derive(Module)]
 pub struct Linear {
-    weight: Parameter,
-    bias: Option<Parameter>,
+    /// Of shape `[out_features, in_features]`.
+    pub weight: Parameter,
+    /// Of shape `[out_features]`.
+    pub bias: Option<Parameter>,
+    hooks: Hooks,
 }
 
 impl Linear {
-    /// A layer from `inputs` to `outputs` features, with a bias, initialised as torch does.
-    pub fn new(inputs: usize, outputs: usize) -> Result<Linear> {
-        check(inputs, outputs)?;
-        let weight = Parameter::new(init::linear_uniform([outputs, inputs], inputs)?)?;
-        let bias = Some(Parameter::new(init::linear_uniform([outputs], inputs)?)?);
-        Ok(Linear { weight, bias })
+    /// A layer from `in_features` to `out_features`, with a bias, initialised as torch does.
+    ///
+    /// # Errors
+    /// If either is 0.
+    pub fn new(in_features: usize, out_features: usize) -> Result<Linear> {
+        positive("Linear", &[("in_features", in_features), ("out_features", out_features)])?;
+        let weight = Parameter::new(init::fan_in_uniform([out_features, in_features], in_features)?)?;
+        Linear { weight, bias: None, hooks: Hooks::default() }.bias(true)
     }
 
-    /// The same layer without a bias.
-    pub fn without_bias(inputs: usize, outputs: usize) -> Result<Linear> {
-        check(inputs, outputs)?;
-        let weight = Parameter::new(init::linear_uniform([outputs, inputs], inputs)?)?;
-        Ok(Linear { weight, bias: None })
-    }
-
-    /// The weight, of shape `[outputs, inputs]`.
-    pub fn weight(&self) -> Tensor {
-        self.weight.tensor()
-    }
-
-    /// The bias, of shape `[outputs]`.
-    pub fn bias(&self) -> Option<Tensor> {
-        self.bias.as_ref().map(Parameter::tensor)
+    /// With a bias, or without.
+    pub fn bias(self, bias: bool) -> Result<Linear> {
+        let (outputs, inputs) = (self.weight.tensor().shape()[0], self.weight.tensor().shape()[1]);
+        let fresh = || Parameter::new(init::fan_in_uniform([outputs], inputs)?);
+        let bias = bias.then(|| self.bias.map_or_else(fresh, Ok)).transpose()?;
+        Ok(Linear { bias, ..self })
     }
 }
 
-fn check(inputs: usize, outputs: usize) -> Result<()> {
-    if inputs > 0 && outputs > 0 {
-        return Ok(());
-    }
-    let text = format_args!("expects at least one input and one output, not {inputs} and {outputs}");
-    Err(Error::new(Cause::Argument, "Linear", text))
-}
+impl Forward for Linear {
+    type Output = Tensor;
 
-impl Module for Linear {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        input.linear(&self.weight(), self.bias().as_ref())
-    }
-
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.parameter("weight", &self.weight);
-        if let Some(bias) = &self.bias {
-            members.parameter("bias", bias);
-        }
+        input.linear(&self.weight.tensor(), self.bias.as_ref().map(Parameter::tensor).as_ref())
     }
 }

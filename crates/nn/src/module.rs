@@ -1,37 +1,131 @@
 //! What every module can do.
 
-use crate::Parameter;
-use crate::call::InCall;
-use cresset_dispatch::observe;
-use cresset_tensor::{Cause, Device, Error, Result, Tensor, no_grad};
+use crate::call::class;
+use crate::state;
+use crate::{Buffer, Forward, HookHandle, Hooks, Members, Parameter, Tensors};
+use cresset_tensor::{Cause, Error, Result, Tensor, To};
+use std::any::Any;
+use std::sync::Arc;
 
-/// A layer, or something made of layers.
-pub trait Module: Send + Sync {
-    /// Computes the output. Callers use [`call`](Module::call).
-    fn forward(&self, input: &Tensor) -> Result<Tensor>;
+/// A layer, or something made of layers. Mostly [derived](derive@crate::Module); what it computes
+/// is said by [`Forward`](crate::Forward).
+pub trait Module: AsModule + Any + Send + Sync {
+    /// Names what this module owns. Written by `#[derive(Module)]`.
+    fn members<'a>(&'a self, members: &mut Members<'a>);
 
-    /// Computes the output, and lets profiles `with_modules` see it: as `nn.Module: Linear_0`,
-    /// with what the module calls inside. Costs one branch when nobody watches.
-    fn call(&self, input: &Tensor) -> Result<Tensor> {
-        let _span = observe::span(&InCall::of(self));
-        self.forward(input)
+    /// Where functions can be hung on the calls of this module, if it has a field for them.
+    fn hooks(&self) -> Option<&Hooks> {
+        None
     }
 
-    /// Names the parameters and modules that this one owns, in the order it uses them.
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        let _ = members;
+    /// The name of the class, e.g. `Linear`.
+    fn class(&self) -> &'static str {
+        class(std::any::type_name::<Self>())
     }
 
-    /// All parameters with their full names, e.g. `0.weight`.
+    /// The module that this one only wraps, as a box does.
+    #[doc(hidden)]
+    fn inner(&self) -> Option<&dyn Module> {
+        None
+    }
+
+    /// All parameters with their full names, e.g. `0.weight`: those of a module before those of
+    /// the modules in it, and one that is shared by several under its first name only.
     fn named_parameters(&self) -> Vec<(String, Tensor)> {
-        let mut members = Members::default();
-        self.members(&mut members);
-        members.parameters.into_iter().map(|(name, parameter)| (name, parameter.tensor())).collect()
+        let mut seen: Vec<&Parameter> = Vec::new();
+        let mut named = Vec::new();
+        state::walk(self, "", &mut |prefix, members| {
+            for (name, parameter) in &members.parameters {
+                if !seen.iter().any(|other| other.same_as(parameter)) {
+                    seen.push(parameter);
+                    named.push((format!("{prefix}{name}"), parameter.tensor()));
+                }
+            }
+        });
+        named
     }
 
-    /// All parameters, in the order of their names' first appearance.
+    /// All parameters, in the order of their names.
     fn parameters(&self) -> Vec<Tensor> {
         self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
+    }
+
+    /// The parameters of this module itself, without those of the modules in it.
+    fn own_parameters(&self) -> Vec<Tensor> {
+        Members::of(self).parameters.iter().map(|(_, parameter)| parameter.tensor()).collect()
+    }
+
+    /// All buffers with their full names, saved or not.
+    fn named_buffers(&self) -> Vec<(String, Tensor)> {
+        let mut named = Vec::new();
+        state::walk(self, "", &mut |prefix, members| {
+            let all = members.buffers.iter();
+            named.extend(all.map(|(name, buffer)| (format!("{prefix}{name}"), buffer.tensor())));
+        });
+        named
+    }
+
+    /// All modules with their full names, this one first, with an empty name.
+    fn named_modules(&self) -> Vec<(String, &dyn Module)> {
+        let mut named = vec![(String::new(), self.as_module())];
+        let mut at = 0;
+        while at < named.len() {
+            let (prefix, module) = (named[at].0.clone(), named[at].1);
+            let dot = if prefix.is_empty() { "" } else { "." };
+            let inner = Members::of(module).modules;
+            let inner = inner.into_iter().map(|(name, module)| (format!("{prefix}{dot}{name}"), module));
+            at += 1;
+            named.splice(at..at, inner);
+        }
+        named
+    }
+
+    /// The modules that this one owns directly.
+    fn named_children(&self) -> Vec<(String, &dyn Module)> {
+        Members::of(self).modules
+    }
+
+    /// Shows every module to `visit`, inner ones first, this one last.
+    ///
+    /// ```
+    /// use cresset_nn::{Linear, Module, Relu, Sequential};
+    /// use std::any::Any;
+    ///
+    /// let model = Sequential::new().push(Linear::new(4, 8)?).push(Relu).push(Linear::new(8, 2)?);
+    /// model.apply(&mut |module| {
+    ///     if let Some(linear) = (module as &dyn Any).downcast_ref::<Linear>() {
+    ///         cresset_tensor::autograd::without_grad(|| linear.weight.tensor().fill_(0.5))?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), cresset_nn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first error that `visit` gives.
+    fn apply(&self, visit: &mut dyn FnMut(&dyn Module) -> Result<()>) -> Result<()> {
+        for (_, module) in Members::of(self).modules {
+            module.apply(visit)?;
+        }
+        visit(self.as_module())
+    }
+
+    /// How many numbers the parameters are.
+    fn num_parameters(&self) -> usize {
+        self.parameters().iter().map(Tensor::numel).sum()
+    }
+
+    /// How many of them are learned: those of parameters that require grad.
+    fn num_trainable_parameters(&self) -> usize {
+        self.parameters().iter().filter(|parameter| parameter.requires_grad()).map(Tensor::numel).sum()
+    }
+
+    /// Says for all parameters whether they are learned.
+    ///
+    /// # Errors
+    /// Never for parameters that were made as such.
+    fn requires_grad_(&self, requires: bool) -> Result<()> {
+        self.parameters().iter().try_for_each(|parameter| parameter.set_requires_grad(requires))
     }
 
     /// Forgets all gradients.
@@ -39,78 +133,207 @@ pub trait Module: Send + Sync {
         self.parameters().iter().for_each(|parameter| parameter.clear_grad());
     }
 
-    /// Moves all parameters to `device`. Make optimizers afterwards.
-    fn to(&self, device: Device) -> Result<()> {
-        let mut members = Members::default();
-        self.members(&mut members);
-        members.parameters.iter().try_for_each(|(_, parameter)| parameter.to(device))
+    /// Makes this module and all in it behave as while they are trained.
+    fn train(&self) {
+        self.set_training(true);
     }
 
-    /// Overwrites the parameters with `state`, tensors by full name.
+    /// Makes this module and all in it behave as they do in use: dropout passes all, and batch
+    /// norms take the means they have.
+    fn eval(&self) {
+        self.set_training(false);
+    }
+
+    /// [`train`](Module::train) or [`eval`](Module::eval).
+    fn set_training(&self, training: bool) {
+        state::walk(self, "", &mut |_, members| members.flags.iter().for_each(|flag| flag.set(training)));
+    }
+
+    /// Moves all parameters and buffers to a device, or those that are floats to an element type,
+    /// or both; with their gradients. Make optimizers afterwards.
+    ///
+    /// # Errors
+    /// If there is no such device or not enough memory, or for an element type that is no float.
+    /// The module is as before then.
+    fn to(&self, to: impl Into<To>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        move_all(self, to.into())
+    }
+
+    /// All that is worth saving: parameters and persistent buffers, by full name.
+    fn state_dict(&self) -> Vec<(String, Tensor)> {
+        state::entries(self)
+    }
+
+    /// Overwrites the parameters and persistent buffers with `state`, tensors by full name.
     ///
     /// # Errors
     /// One error that lists all names that are missing or unknown and all shapes that differ;
     /// nothing is changed then.
-    fn load_state(&self, state: &[(String, Tensor)]) -> Result<()> {
-        let own = self.named_parameters();
-        let faults = faults(&own, state);
-        if !faults.is_empty() {
-            return Err(Error::new(Cause::Argument, "load_state", faults.join("; ")));
-        }
-        let _guard = no_grad();
-        for (name, to) in &own {
-            if let Some((_, from)) = state.iter().find(|(other, _)| other == name) {
-                to.copy_(from)?;
-            }
-        }
-        Ok(())
+    fn load_state_dict(&self, state: &[(String, Tensor)]) -> Result<()> {
+        state::load(self, state, true).map(drop)
+    }
+
+    /// As [`load_state_dict`](Module::load_state_dict), but names that are missing or unknown are
+    /// no error: they are given back.
+    ///
+    /// # Errors
+    /// One error that lists all shapes that differ; nothing is changed then.
+    fn load_state_dict_partly(&self, state: &[(String, Tensor)]) -> Result<Incompatible> {
+        state::load(self, state, false)
+    }
+
+    /// Calls `hook` before each call of this module, with the tensors it is given; it may put
+    /// others in their place.
+    ///
+    /// # Errors
+    /// If the module has no [`hooks`](Module::hooks).
+    fn register_forward_pre_hook(
+        &self,
+        hook: impl Fn(&mut [&mut Tensor]) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<HookHandle>
+    where
+        Self: Sized,
+    {
+        Ok(hooks_of(self)?.register_forward_pre_hook(hook))
+    }
+
+    /// Calls `hook` after each call of this module, with the tensors it was given and those it
+    /// gave; it may put others in the place of the latter.
+    ///
+    /// # Errors
+    /// If the module has no [`hooks`](Module::hooks).
+    fn register_forward_hook(
+        &self,
+        hook: impl Fn(&[Tensor], &mut [&mut Tensor]) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<HookHandle>
+    where
+        Self: Sized,
+    {
+        Ok(hooks_of(self)?.register_forward_hook(hook))
+    }
+
+    /// Calls `hook` in each backward pass, with the gradients of what the module gave, before
+    /// they go into it; it may put others in their place.
+    ///
+    /// # Errors
+    /// If the module has no [`hooks`](Module::hooks).
+    fn register_full_backward_pre_hook(
+        &self,
+        hook: impl Fn(&mut [Option<Tensor>]) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<HookHandle>
+    where
+        Self: Sized,
+    {
+        Ok(hooks_of(self)?.register_full_backward_pre_hook(hook))
+    }
+
+    /// Calls `hook` in each backward pass, with the gradients of what the module was given, as
+    /// they come out of it, and of what it gave; it may put others in the place of the former.
+    ///
+    /// # Errors
+    /// If the module has no [`hooks`](Module::hooks).
+    fn register_full_backward_hook(
+        &self,
+        hook: impl Fn(&mut [Option<Tensor>], &[Option<Tensor>]) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<HookHandle>
+    where
+        Self: Sized,
+    {
+        Ok(hooks_of(self)?.register_full_backward_hook(hook))
     }
 }
 
-fn faults(own: &[(String, Tensor)], state: &[(String, Tensor)]) -> Vec<String> {
-    let find = |list: &[(String, Tensor)], name: &str| {
-        list.iter().find(|(other, _)| other == name).map(|(_, t)| t.clone())
-    };
-    let mut faults = Vec::new();
-    for (name, tensor) in own {
-        match find(state, name) {
-            None => faults.push(format!("{name} is missing")),
-            Some(other) if other.shape() != tensor.shape() => {
-                faults.push(format!("{name} has shape {:?}, expected {:?}", other.shape(), tensor.shape()));
-            }
-            Some(_) => {}
-        }
-    }
-    faults.extend(
-        state
-            .iter()
-            .filter(|(name, _)| find(own, name).is_none())
-            .map(|(name, _)| format!("{name} is unknown")),
-    );
-    faults
+/// Names of a state that did not meet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Incompatible {
+    /// Names that the module has and the state has not.
+    pub missing: Vec<String>,
+    /// Names that the state has and the module has not.
+    pub unexpected: Vec<String>,
 }
 
-/// Collects what a module owns, under full names.
-#[derive(Default)]
-pub struct Members<'a> {
-    prefix: String,
-    parameters: Vec<(String, &'a Parameter)>,
+/// Any module as a [`Module`] whose type is not known.
+pub trait AsModule {
+    /// This module, whatever its type is.
+    fn as_module(&self) -> &dyn Module;
 }
 
-impl<'a> Members<'a> {
-    /// Names a parameter.
-    pub fn parameter(&mut self, name: &str, parameter: &'a Parameter) -> &mut Self {
-        self.parameters.push((format!("{}{name}", self.prefix), parameter));
+impl<M: Module> AsModule for M {
+    fn as_module(&self) -> &dyn Module {
         self
     }
+}
 
-    /// Names a module, and thereby all that it owns.
-    pub fn module(&mut self, name: &str, module: &'a dyn Module) -> &mut Self {
-        let outer = self.prefix.len();
-        self.prefix.push_str(name);
-        self.prefix.push('.');
-        module.members(self);
-        self.prefix.truncate(outer);
-        self
+macro_rules! wrappers {
+    ($($wrapper:ident)*) => {$(
+        impl<M: Module + ?Sized> Module for $wrapper<M> {
+            fn members<'a>(&'a self, members: &mut Members<'a>) {
+                (**self).members(members);
+            }
+
+            fn hooks(&self) -> Option<&Hooks> {
+                (**self).hooks()
+            }
+
+            fn class(&self) -> &'static str {
+                (**self).class()
+            }
+
+            fn inner(&self) -> Option<&dyn Module> {
+                Some((**self).as_module())
+            }
+        }
+
+        impl<I: Tensors, M: Forward<I> + ?Sized> Forward<I> for $wrapper<M> {
+            type Output = M::Output;
+
+            fn forward(&self, input: I::Ref<'_>) -> Result<M::Output> {
+                (**self).forward(input)
+            }
+
+            fn call(&self, input: I::Ref<'_>) -> Result<M::Output> {
+                (**self).call(input)
+            }
+        }
+    )*};
+}
+
+wrappers! { Box Arc }
+
+fn hooks_of(module: &dyn Module) -> Result<&Hooks> {
+    module.hooks().ok_or_else(|| {
+        let text = format_args!(
+            "{} has no place for hooks: give it a field of type Hooks, or wrap it in Hooked",
+            module.class()
+        );
+        Error::new(Cause::Argument, "register_hook", text)
+    })
+}
+
+/// Moves everything once all of it is there.
+fn move_all(module: &dyn Module, to: To) -> Result<()> {
+    if let Some(dtype) = to.dtype.filter(|dtype| !dtype.is_float()) {
+        let text = format_args!("modules are of floats, not of {dtype}");
+        return Err(Error::new(Cause::DType, "to", text));
     }
+    let mut parameters: Vec<(&Parameter, Tensor)> = Vec::new();
+    let mut buffers: Vec<(&Buffer, Tensor)> = Vec::new();
+    let mut outcome = Ok(());
+    state::walk(module, "", &mut |_, members| {
+        for (_, parameter) in &members.parameters {
+            let moved = parameter.moved(to).map(|moved| parameters.push((parameter, moved)));
+            outcome = std::mem::replace(&mut outcome, Ok(())).and(moved);
+        }
+        for (_, buffer) in &members.buffers {
+            let moved = buffer.moved(to).map(|moved| buffers.push((buffer, moved)));
+            outcome = std::mem::replace(&mut outcome, Ok(())).and(moved);
+        }
+    });
+    outcome?;
+    parameters.into_iter().for_each(|(parameter, moved)| parameter.put(moved));
+    buffers.into_iter().for_each(|(buffer, moved)| buffer.replace(moved));
+    Ok(())
 }

@@ -4,7 +4,7 @@ use super::Outcome;
 use super::harness::{Harness, Work};
 use super::training::{adamw, classes, step};
 use cresset::Result;
-use cresset::nn::{Members, Parameter};
+use cresset::nn::Parameter;
 use cresset::prelude::*;
 use cresset::tensor::ops::{Approximate, Attention};
 
@@ -28,7 +28,7 @@ pub(super) fn run(harness: &mut Harness) -> Outcome {
             let x = classes(VOCABULARY, [BATCH, CONTEXT])?;
             let y = classes(VOCABULARY, [BATCH * CONTEXT])?;
             step(adamw(model.parameters(), fused)?, move || {
-                model.forward(&x)?.view([BATCH * CONTEXT, VOCABULARY])?.cross_entropy(&y)
+                model.call(&x)?.view([BATCH * CONTEXT, VOCABULARY])?.cross_entropy(&y)
             })
         })?;
     }
@@ -44,12 +44,14 @@ enum Attend {
     ByOperators,
 }
 
+#[derive(Module)]
 struct Gpt {
     tokens: Embedding,
     positions: Embedding,
     blocks: Sequential,
     norm: LayerNorm,
     head: Linear,
+    #[module(skip)]
     places: Tensor,
 }
 
@@ -70,23 +72,17 @@ impl Gpt {
     }
 }
 
-impl Module for Gpt {
-    fn forward(&self, indices: &Tensor) -> Result<Tensor> {
-        let x = self.tokens.forward(indices)?.add(&self.positions.forward(&self.places)?)?;
-        self.head.forward(&self.norm.forward(&self.blocks.forward(&x)?)?)
-    }
+impl Forward for Gpt {
+    type Output = Tensor;
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members
-            .module("tokens", &self.tokens)
-            .module("positions", &self.positions)
-            .module("blocks", &self.blocks)
-            .module("norm", &self.norm)
-            .module("head", &self.head);
+    fn forward(&self, indices: &Tensor) -> Result<Tensor> {
+        let x = self.tokens.call(indices)?.add(&self.positions.call(&self.places)?)?;
+        self.head.call(&self.norm.call(&self.blocks.call(&x)?)?)
     }
 }
 
 /// Attention, then two linear layers; each adds to what comes in.
+#[derive(Module)]
 struct Block {
     attention_norm: LayerNorm,
     query_key_value: Linear,
@@ -94,8 +90,10 @@ struct Block {
     linear_norm: LayerNorm,
     up: Linear,
     down: Linear,
+    #[module(skip)]
     attend: Attend,
     /// Which keys are later than the query.
+    #[module(skip)]
     later: Tensor,
 }
 
@@ -115,7 +113,7 @@ impl Block {
 
     fn attention(&self, x: &Tensor) -> Result<Tensor> {
         let heads = |x: &Tensor| x.view([BATCH, CONTEXT, HEADS, WIDTH])?.transpose(1, 2);
-        let parts = self.query_key_value.forward(x)?.split(FEATURES, -1)?;
+        let parts = self.query_key_value.call(x)?.split(FEATURES, -1)?;
         let (query, key, value) = (heads(&parts[0])?, heads(&parts[1])?, heads(&parts[2])?);
         let out = match self.attend {
             Attend::Fused => {
@@ -127,30 +125,23 @@ impl Block {
                 scores.masked_fill(&self.later, f64::NEG_INFINITY)?.softmax(-1)?.matmul(&value)?
             }
         };
-        self.projection.forward(&out.transpose(1, 2)?.reshape(x.shape())?)
+        self.projection.call(&out.transpose(1, 2)?.reshape(x.shape())?)
     }
 }
 
-impl Module for Block {
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let x = x.add(&self.attention(&self.attention_norm.forward(x)?)?)?;
-        let wide = self.up.forward(&self.linear_norm.forward(&x)?)?.gelu(Approximate::Tanh)?;
-        x.add(&self.down.forward(&wide)?)
-    }
+impl Forward for Block {
+    type Output = Tensor;
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members
-            .module("attention_norm", &self.attention_norm)
-            .module("query_key_value", &self.query_key_value)
-            .module("projection", &self.projection)
-            .module("linear_norm", &self.linear_norm)
-            .module("up", &self.up)
-            .module("down", &self.down);
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let x = x.add(&self.attention(&self.attention_norm.call(x)?)?)?;
+        let wide = self.up.call(&self.linear_norm.call(&x)?)?.gelu(Approximate::Tanh)?;
+        x.add(&self.down.call(&wide)?)
     }
 }
 
 /// A row of features for each index.
-struct Embedding(Parameter);
+#[derive(Module)]
+struct Embedding(#[module(name = "weight")] Parameter);
 
 impl Embedding {
     fn new(rows: usize) -> Result<Embedding> {
@@ -158,16 +149,15 @@ impl Embedding {
     }
 }
 
-impl Module for Embedding {
+impl Forward for Embedding {
+    type Output = Tensor;
+
     fn forward(&self, indices: &Tensor) -> Result<Tensor> {
         self.0.tensor().embedding(indices, None)
     }
-
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.parameter("weight", &self.0);
-    }
 }
 
+#[derive(Module)]
 struct LayerNorm {
     weight: Parameter,
     bias: Parameter,
@@ -181,13 +171,11 @@ impl LayerNorm {
     }
 }
 
-impl Module for LayerNorm {
+impl Forward for LayerNorm {
+    type Output = Tensor;
+
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.layer_norm(&[FEATURES], Some(&self.weight.tensor()), Some(&self.bias.tensor()), 1e-5)
-    }
-
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.parameter("weight", &self.weight).parameter("bias", &self.bias);
     }
 }
 
@@ -206,9 +194,9 @@ mod tests {
     fn both_ways_to_attend_give_the_same() {
         let fused = Gpt::new(Attend::Fused).unwrap();
         let by_operators = Gpt::new(Attend::ByOperators).unwrap();
-        by_operators.load_state(&fused.named_parameters()).unwrap();
+        by_operators.load_state_dict(&fused.state_dict()).unwrap();
         let x = classes(VOCABULARY, [BATCH, CONTEXT]).unwrap();
-        let difference = fused.forward(&x).unwrap().sub(&by_operators.forward(&x).unwrap()).unwrap();
+        let difference = fused.call(&x).unwrap().sub(&by_operators.call(&x).unwrap()).unwrap();
         assert!(difference.abs().unwrap().max().unwrap().item().unwrap().as_f64() < 1e-4);
     }
 }

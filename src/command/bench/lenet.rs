@@ -4,7 +4,7 @@ use super::Outcome;
 use super::harness::{Harness, Work};
 use super::training::{classes, sgd, step};
 use cresset::Result;
-use cresset::nn::{Members, Parameter, init};
+use cresset::nn::{Parameter, init};
 use cresset::prelude::*;
 use cresset::tensor::ops::{Convolving, Pooling};
 
@@ -14,7 +14,7 @@ pub(super) fn run(harness: &mut Harness) -> Outcome {
     harness.bench("w5/lenet_b64_sgd", Work::Step, || {
         let model = model()?;
         let (x, classes) = (Tensor::randn([BATCH, 1, 28, 28], ())?, classes(10, [BATCH])?);
-        step(sgd(&model, 1e-2)?, move || model.forward(&x)?.cross_entropy(&classes))
+        step(sgd(&model, 1e-2)?, move || model.call(&x)?.cross_entropy(&classes))
     })
 }
 
@@ -35,6 +35,7 @@ fn model() -> Result<Sequential> {
 }
 
 /// Square windows at every place.
+#[derive(Module)]
 struct Convolution {
     weight: Parameter,
     bias: Parameter,
@@ -43,35 +44,39 @@ struct Convolution {
 impl Convolution {
     fn new(inputs: usize, outputs: usize, side: usize) -> Result<Convolution> {
         let places = inputs * side * side;
-        let weight = Parameter::new(init::linear_uniform([outputs, inputs, side, side], places)?)?;
-        let bias = Parameter::new(init::linear_uniform([outputs], places)?)?;
+        let weight = Parameter::new(init::fan_in_uniform([outputs, inputs, side, side], places)?)?;
+        let bias = Parameter::new(init::fan_in_uniform([outputs], places)?)?;
         Ok(Convolution { weight, bias })
     }
 }
 
-impl Module for Convolution {
+impl Forward for Convolution {
+    type Output = Tensor;
+
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.conv2d(&self.weight.tensor(), Some(&self.bias.tensor()), &Convolving::default())
-    }
-
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.parameter("weight", &self.weight).parameter("bias", &self.bias);
     }
 }
 
 /// The largest of each 2×2 window.
+#[derive(Module)]
 struct MaxPool;
 
-impl Module for MaxPool {
+impl Forward for MaxPool {
+    type Output = Tensor;
+
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.max_pool2d(&Pooling::new([2, 2]))
     }
 }
 
 /// All features of a sample in a row.
+#[derive(Module)]
 struct Flatten;
 
-impl Module for Flatten {
+impl Forward for Flatten {
+    type Output = Tensor;
+
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.flatten(1, -1)
     }

@@ -33,5 +33,5 @@ fn model() -> Result<Sequential> {
 
 fn loss(model: Sequential, batch: usize) -> Result<impl Fn() -> Result<Tensor>> {
     let (x, classes) = (Tensor::randn([batch, 784], ())?, classes(10, [batch])?);
-    Ok(move || model.forward(&x)?.cross_entropy(&classes))
+    Ok(move || model.call(&x)?.cross_entropy(&classes))
 }
