@@ -35,7 +35,7 @@ enum Command {
     Doctor,
     /// Compare with recorded answers of PyTorch
     Parity(parity::Arguments),
-    /// Read traces, torch's or ours: check them
+    /// Read traces, torch's or ours: sum up, check, compare, flame graphs
     Trace(trace::Arguments),
     /// Measure workloads
     Bench(bench::Arguments),

@@ -8,6 +8,26 @@ use std::path::PathBuf;
 /// Results of reading traces.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Where in a trace something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The number of the event, from 0 on; `None` outside of events.
+    pub event: Option<u64>,
+    /// Bytes before it, of the text without compression.
+    pub byte: u64,
+    /// The line, from 1 on.
+    pub line: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(event) = self.event {
+            write!(f, "event {event}, ")?;
+        }
+        write!(f, "line {}, byte {}", self.line, self.byte)
+    }
+}
+
 /// Why a trace could not be used.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -18,6 +38,22 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// A file is no trace, or a broken one.
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Where it breaks.
+        place: Place,
+        /// What was expected there, and what was found.
+        message: String,
+    },
+    /// A file is no text.
+    Utf8 {
+        /// The file.
+        path: PathBuf,
+        /// The first byte that belongs to no letter.
+        place: Place,
     },
     /// A key that a table cannot be sorted by.
     SortKey {
@@ -30,6 +66,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
+            Error::Format { path, place, message } => write!(f, "{}: {place}: {message}", path.display()),
+            Error::Utf8 { path, place } => write!(f, "{}: {place}: not UTF-8", path.display()),
             Error::SortKey { asked } => {
                 write!(f, "cannot sort by {asked:?}: legal keys are {}", SORT_KEYS.join(", "))
             }
@@ -41,7 +79,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Read { source, .. } => Some(source),
-            Error::SortKey { .. } => None,
+            _ => None,
         }
     }
 }

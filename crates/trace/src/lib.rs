@@ -6,10 +6,22 @@
 
 mod check;
 mod error;
+mod event;
+mod read;
 mod row;
+mod shapes;
+mod slices;
+mod stacks;
+mod summary;
 mod table;
+mod texts;
+mod tree;
 
 pub use check::{Finding, Report, Severity, check_trace};
-pub use error::{Error, Result};
+pub use error::{Error, Place, Result};
 pub use row::{Figure, Row};
+pub use slices::{Detail, Flow, Keep, Kind, Memory, NONE, Slice, Slices, Track};
+pub use stacks::{Frames, Weight, stacks, write_stacks};
+pub use summary::{Grouping, Step, Summary, TrackSummary};
 pub use table::{Table, self_cpu_time_total, self_device_time_total};
+pub use tree::Tree;

@@ -1,6 +1,8 @@
 //! `cresset trace`: what can be done with a trace that is a file.
 
 mod check;
+mod stacks;
+mod summary;
 
 use super::Outcome;
 use clap::{Args, Subcommand};
@@ -13,12 +15,18 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Check traces against what their readers expect
+    /// Sum up per operator, as torch's tables do
+    Summary(summary::Arguments),
+    /// Check against what readers of traces expect
     Check(check::Arguments),
+    /// Write collapsed stacks, for flame graphs
+    Stacks(stacks::Arguments),
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     match &arguments.action {
+        Action::Summary(arguments) => summary::run(arguments),
         Action::Check(arguments) => check::run(arguments),
+        Action::Stacks(arguments) => stacks::run(arguments),
     }
 }

@@ -1,8 +1,9 @@
 //! Work on devices, and the calls on the host that launched it.
 
 use super::event::Event;
-use super::json::Json;
-use super::{Checker, Report, Texts};
+use super::{Checker, Report, Spot};
+use crate::read::json::Json;
+use crate::texts::Texts;
 use std::collections::HashMap;
 
 pub(super) fn is_work(category: &str) -> bool {
@@ -32,9 +33,10 @@ pub(super) struct Seen {
 }
 
 struct Work {
+    spot: Spot,
     name: u32,
     time: f64,
-    external: Option<i128>,
+    external: Option<i64>,
     correlation: Option<i128>,
 }
 
@@ -61,13 +63,13 @@ impl Seen {
                 report.error("device.args", place);
             }
         }
-        if let Some(device) = event.int("device").filter(|&device| device != event.track.0) {
+        if let Some(device) = event.int("device").filter(|&device| device != event.track.0.into()) {
             report.error("device.pid", || {
                 format!("{}: pid {} on device {device}", event.place(), event.track.0)
             });
         }
         if let Some(stream) = event.int("stream") {
-            if stream != event.track.1 && event.arg("original_stream").is_none() {
+            if stream != event.track.1.into() && event.arg("original_stream").is_none() {
                 report.error("device.tid", || {
                     format!("{}: tid {} on stream {stream}", event.place(), event.track.1)
                 });
@@ -85,9 +87,10 @@ impl Seen {
             transfer(event, report)
         }
         self.work.push(Work {
+            spot: event.spot,
             name: texts.number(event.name),
             time: event.time,
-            external: event.int("External id"),
+            external: event.natural("External id"),
             correlation: event.int("correlation"),
         });
     }
@@ -145,11 +148,11 @@ impl Checker {
                 self.report.error("runtime.correlation.unique", place);
             }
         }
+        let is_call = |id| self.external.binary_search_by_key(&id, |&(id, _)| id).is_ok();
         for work in &self.device.work {
-            let place = |what: &str| {
-                format!("{:?} ts={}: {what}", super::short(self.texts.get(work.name)), work.time)
-            };
-            if work.external.is_some_and(|id| !self.external.contains_key(&id)) {
+            let place =
+                |what: &str| format!("{} {:?}: {what}", work.spot, super::short(self.texts.get(work.name)));
+            if work.external.is_some_and(|id| !is_call(id)) {
                 self.report.warning("device.external-id", || place("External id names no call"));
             }
             let launches = work.correlation.and_then(|correlation| self.device.launches.get(&correlation));

@@ -1,7 +1,7 @@
 //! One event: its shape, and what is kept of it for the rules about several.
 
-use super::json::Json;
-use super::{Checker, Id, Slice, Track, device, flows, host, memory, short, tracks};
+use super::{Checker, Id, Slice, Spot, Track, device, flows, host, memory, short, tracks};
+use crate::read::json::Json;
 
 /// What events can be, beside calls into a device's library.
 const CATEGORIES: [&str; 24] = [
@@ -45,6 +45,7 @@ const LATEST: f64 = (1u64 << 53) as f64 / 1000.0;
 
 /// An event whose shape is right.
 pub(super) struct Event<'e> {
+    pub(super) spot: Spot,
     pub(super) name: &'e str,
     pub(super) phase: &'e str,
     pub(super) category: Option<&'e str>,
@@ -63,19 +64,24 @@ impl<'e> Event<'e> {
         self.arg(key).and_then(Json::int)
     }
 
+    /// A number that is not negative and not larger than any real one.
+    pub(super) fn natural(&self, key: &str) -> Option<i64> {
+        self.int(key).and_then(|number| i64::try_from(number).ok()).filter(|&number| number >= 0)
+    }
+
     pub(super) fn place(&self) -> String {
-        format!("{:?} ts={}", short(self.name), self.time)
+        format!("{} {:?} ts={}", self.spot, short(self.name), self.time)
     }
 }
 
 impl Checker {
-    /// Takes one event in; `place` is its number in the file.
-    pub(super) fn event(&mut self, place: usize, json: &Json<'_>) {
-        let Some(event) = self.shape(place, json) else { return };
+    /// Takes one event in.
+    pub(super) fn event(&mut self, spot: Spot, json: &Json<'_>) {
+        let Some(event) = self.shape(spot, json) else { return };
         self.report.events += 1;
         self.index(&event);
         if event.category == Some("cpu_instant_event") && event.phase != "i" {
-            let place = || "cpu_instant_event must be an instant event".to_owned();
+            let place = || format!("{}: cpu_instant_event must be an instant event", event.place());
             self.report.error("memory.phase", place);
         }
         match event.phase {
@@ -102,13 +108,30 @@ impl Checker {
 
     fn index(&mut self, event: &Event<'_>) {
         let Some(value) = event.arg("Ev Idx").filter(|value| **value != Json::Null) else { return };
-        match value.int().filter(|&index| index >= 0) {
+        match event.natural("Ev Idx") {
             None => self.report.error("ev-idx", || format!("{}: Ev Idx {value:?}", event.place())),
-            Some(index) if !self.indices.insert(index) => {
-                self.report
-                    .error("ev-idx.unique", || format!("{}: Ev Idx {index} is used before", event.place()));
+            Some(index) => self.indices.push((index, event.spot)),
+        }
+    }
+
+    /// Numbers that must be those of one event only.
+    pub(super) fn unique(&mut self) {
+        self.indices.sort_by_key(|&(index, spot)| (index, spot.event));
+        for pair in self.indices.windows(2) {
+            let ((index, first), (same, second)) = (pair[0], pair[1]);
+            if index == same {
+                let place = || format!("{second}: Ev Idx {index} is that of {first}");
+                self.report.error("ev-idx.unique", place);
             }
-            Some(_) => {}
+        }
+        self.external.sort_unstable();
+        for pair in self.external.windows(2) {
+            let ((id, first), (same, second)) = (pair[0], pair[1]);
+            if id == same {
+                let [first, second] = [first, second].map(|slice| self.place(&self.slices[slice as usize]));
+                let place = || format!("{second}: External id {id} is that of {first}");
+                self.report.error("op.external-id.unique", place);
+            }
         }
     }
 
@@ -132,24 +155,25 @@ impl Checker {
             track: event.track,
             start: event.time,
             duration: event.duration,
-            sequence: event.int("Sequence number"),
+            sequence: event.natural("Sequence number").unwrap_or(-1),
             is_backward: event.int("Fwd thread id").is_some_and(|thread| thread != 0),
-            correlation: event.int("correlation"),
+            correlation: event.natural("correlation").unwrap_or(-1),
+            spot: event.spot,
         };
         self.slices.push(slice);
     }
 
-    fn shape<'e>(&mut self, place: usize, json: &'e Json<'e>) -> Option<Event<'e>> {
+    fn shape<'e>(&mut self, spot: Spot, json: &'e Json<'e>) -> Option<Event<'e>> {
         let report = &mut self.report;
         let Json::Object(_) = json else {
-            report.error("event.object", || format!("event {place} is no object"));
+            report.error("event.object", || format!("{spot} is no object"));
             return None;
         };
         let Some(name) = json.get("name").and_then(Json::text) else {
-            report.error("event.name", || format!("event {place} has no name"));
+            report.error("event.name", || format!("{spot} has no name"));
             return None;
         };
-        let what = || format!("event {place} {:?}", short(name));
+        let what = || format!("{spot} {:?}", short(name));
         let phase = json.get("ph").and_then(Json::text).unwrap_or_default();
         if !["X", "M", "i", "s", "f", "t", "C", "B", "E"].contains(&phase) {
             report.error("event.ph", || format!("{}: unexpected phase {:?}", what(), json.get("ph")));
@@ -205,7 +229,7 @@ impl Checker {
                 format!("{}: category {category:?} is none of kineto's", what())
             });
         }
-        let event = Event { name, phase, category, track, time, duration, json };
+        let event = Event { spot, name, phase, category, track, time, duration, json };
         self.kind(&event, &what);
         Some(event)
     }
@@ -256,8 +280,13 @@ impl Checker {
         let rules = [("pid", "event.pid", "event.pid.string"), ("tid", "event.tid", "event.tid.string")];
         let mut track = [0, 0];
         for (place, (key, rule, text_rule)) in track.iter_mut().zip(rules) {
-            *place = match json.get(key) {
-                Some(Json::Int(id)) => *id,
+            let given = json.get(key);
+            let whole = given.and_then(Json::int).and_then(|id| Id::try_from(id).ok());
+            if let Some(id) = whole.filter(|&id| is_number(id)) {
+                *place = id;
+                continue;
+            }
+            *place = match given {
                 Some(Json::Text(text)) if torch_does => {
                     self.report.warning(text_rule, || format!("{}: {key} is {text:?}", what()));
                     self.stand_in(text)
@@ -277,11 +306,11 @@ impl Checker {
     }
 
     fn stand_in(&mut self, text: &str) -> Id {
-        i128::MIN + Id::from(self.texts.number(text))
+        Id::MIN + Id::from(self.texts.number(text))
     }
 }
 
 /// Whether an id is a number in the file.
 pub(super) fn is_number(id: Id) -> bool {
-    id > i128::MIN + (1 << 40)
+    id > Id::MIN + (1 << 40)
 }

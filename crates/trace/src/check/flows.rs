@@ -1,14 +1,16 @@
 //! Arrows between slices.
 
 use super::event::Event;
-use super::json::Json;
-use super::{Checker, Report, SLACK, Slice, Texts, Track};
+use super::{Checker, Report, SLACK, Slice, Spot, Track};
+use crate::read::json::Json;
+use crate::texts::Texts;
 use std::collections::{BTreeMap, HashMap};
 
 /// One end of an arrow.
 pub(super) struct Flow {
     category: u32,
-    id: i128,
+    spot: Spot,
+    id: i64,
     track: Track,
     time: f64,
     kind: Kind,
@@ -24,12 +26,13 @@ enum Kind {
 impl Flow {
     pub(super) fn new(event: &Event<'_>, report: &mut Report, texts: &mut Texts) -> Option<Flow> {
         let given = event.json.get("id");
-        let what = || format!("flow {:?} id={given:?}", event.category);
+        let what = || format!("{}: flow {:?} id={given:?}", event.spot, event.category);
         let Some(category) = event.category else {
             report.error("flow.cat", || format!("{}: cat missing", what()));
             return None;
         };
-        let Some(id) = given.and_then(Json::int).filter(|&id| id > 0) else {
+        let Some(id) = given.and_then(Json::int).and_then(|id| i64::try_from(id).ok()).filter(|&id| id > 0)
+        else {
             report.error("flow.id", || format!("{}: id must be an integer above 0", what()));
             return None;
         };
@@ -44,7 +47,14 @@ impl Flow {
             "f" => Kind::Finish,
             _ => Kind::Step,
         };
-        Some(Flow { category: texts.number(category), id, track: event.track, time: event.time, kind })
+        Some(Flow {
+            spot: event.spot,
+            category: texts.number(category),
+            id,
+            track: event.track,
+            time: event.time,
+            kind,
+        })
     }
 }
 
@@ -83,7 +93,7 @@ impl<'a> Places<'a> {
 impl Checker {
     /// Each arrow has two ends, on slices that belong together.
     pub(super) fn flows(&mut self) {
-        let mut groups: BTreeMap<(u32, i128), Vec<&Flow>> = BTreeMap::new();
+        let mut groups: BTreeMap<(u32, i64), Vec<&Flow>> = BTreeMap::new();
         for flow in &self.flows {
             groups.entry((flow.category, flow.id)).or_default().push(flow);
         }
@@ -99,8 +109,8 @@ impl Checker {
     }
 }
 
-fn arrow(category: &str, id: i128, flows: &[&Flow], places: &Places<'_>, report: &mut Report) {
-    let what = || format!("flow {category} id={id}");
+fn arrow(category: &str, id: i64, flows: &[&Flow], places: &Places<'_>, report: &mut Report) {
+    let what = || format!("{}: flow {category} id={id}", flows[0].spot);
     let of = |kind: Kind| flows.iter().filter(move |flow| flow.kind == kind);
     let (starts, finishes) = (of(Kind::Start).count(), of(Kind::Finish).count());
     if starts != 1 || finishes < 1 || category == "fwdbwd" && finishes != 1 {
@@ -127,16 +137,16 @@ fn arrow(category: &str, id: i128, flows: &[&Flow], places: &Places<'_>, report:
         if from.is_empty() || to.is_empty() {
             continue;
         }
-        let shared = |get: fn(&Slice) -> Option<i128>| {
+        let shared = |get: fn(&Slice) -> Option<i64>| {
             from.iter()
                 .filter_map(|slice| get(slice))
                 .any(|one| to.iter().any(|slice| get(slice) == Some(one)))
         };
         match category {
-            "fwdbwd" if !shared(|slice| slice.sequence) => {
+            "fwdbwd" if !shared(Slice::sequence) => {
                 report.error("flow.fwdbwd.sequence", || format!("{}: different sequence numbers", what()));
             }
-            "ac2g" if !shared(|slice| slice.correlation) => {
+            "ac2g" if !shared(Slice::correlation) => {
                 report.error("flow.ac2g.correlation", || format!("{}: different correlations", what()));
             }
             _ => {}

@@ -1,7 +1,7 @@
 //! What stands before and after the events.
 
 use super::Checker;
-use super::json::Json;
+use crate::read::json::Json;
 
 const FLAGS: [&str; 5] = ["record_shapes", "with_stack", "profile_memory", "with_flops", "with_modules"];
 
@@ -15,13 +15,14 @@ pub(super) struct Head {
 }
 
 impl Checker {
-    pub(super) fn head(&mut self, text: &str, head: &Json<'_>) -> Head {
+    pub(super) fn head(&mut self, is_object: bool, has_events: bool) -> Head {
+        let head = Json::Object(std::mem::take(&mut self.head));
         let report = &mut self.report;
-        let Json::Object(pairs) = head else {
+        if !is_object {
             report.error("top.object", || "the top level is no object, as kineto writes it".to_owned());
             return Head::default();
         };
-        if head.get("traceEvents") != Some(&Json::Null) {
+        if !has_events {
             report.error("top.traceEvents", || "traceEvents missing or not a list".to_owned());
             return Head::default();
         }
@@ -46,10 +47,8 @@ impl Checker {
             self.report.warning("top.traceName", || "traceName missing".to_owned());
         }
         self.devices(head.get("deviceProperties"));
-        if let Some((_, info)) =
-            pairs.iter().find(|(key, value)| key == "distributedInfo" && *value != Json::Null)
-        {
-            self.distributed(text, info);
+        if let Some(info) = head.get("distributedInfo").filter(|info| **info != Json::Null) {
+            self.distributed(info);
         }
         let is_set = |flag| head.get(flag).is_some_and(|value| value.number() != Some(0.0));
         Head {
@@ -81,12 +80,12 @@ impl Checker {
         }
     }
 
-    fn distributed(&mut self, text: &str, info: &Json<'_>) {
+    fn distributed(&mut self, info: &Json<'_>) {
         let world = info.get("world_size").is_none_or(|size| size.int().is_some());
         if info.get("rank").and_then(Json::int).is_none() || !world {
             let place = || format!("needs a whole rank and world_size: {info:?}");
             self.report.error("top.distributedInfo", place);
-        } else if !finds_rank(text) {
+        } else if !self.shows_rank {
             let place =
                 || "Holistic Trace Analysis looks for \"rank\": and white space before the number".to_owned();
             self.report.error("top.distributedInfo.rank-text", place);
@@ -95,10 +94,11 @@ impl Checker {
 }
 
 /// Whether `"rank":\s+\d` is somewhere.
-fn finds_rank(text: &str) -> bool {
-    text.match_indices("\"rank\":").any(|(at, key)| {
+pub(super) fn shows_rank(text: &[u8]) -> bool {
+    const KEY: &[u8] = b"\"rank\":";
+    text.windows(KEY.len()).enumerate().filter(|(_, window)| *window == KEY).any(|(at, key)| {
         let rest = &text[at + key.len()..];
-        let number = rest.trim_start();
-        number.len() < rest.len() && number.starts_with(|c: char| c.is_ascii_digit())
+        let number = rest.trim_ascii_start();
+        number.len() < rest.len() && number.first().is_some_and(u8::is_ascii_digit)
     })
 }

@@ -1,8 +1,8 @@
 //! Operators, scopes and frames of the host.
 
 use super::event::Event;
-use super::json::Json;
-use super::{Checker, SLACK, Track, short};
+use super::{Checker, SLACK, Spot, Track, short};
+use crate::read::json::Json;
 use std::collections::HashMap;
 
 const LISTS: [&str; 4] = ["Input Dims", "Input type", "Input Strides", "Concrete Inputs"];
@@ -34,21 +34,13 @@ pub(super) fn call(event: &Event<'_>, checker: &mut Checker) {
 }
 
 fn identity(event: &Event<'_>, checker: &mut Checker) {
-    let name = checker.texts.number(event.name);
-    match event.int("External id").filter(|&id| id > 0) {
+    match event.natural("External id").filter(|&id| id > 0) {
         None => {
             let place = || format!("{}: External id is {:?}", event.place(), event.arg("External id"));
             checker.report.error("op.external-id", place);
         }
-        Some(id) => {
-            if let Some(&other) = checker.external.get(&id) {
-                let other = short(checker.texts.get(other));
-                let place = || format!("{}: External id {id} is that of {other:?}", event.place());
-                checker.report.error("op.external-id.unique", place);
-            } else {
-                checker.external.insert(id, name);
-            }
-        }
+        // The slice comes next.
+        Some(id) => checker.external.push((id, checker.slices.len() as u32)),
     }
 }
 
@@ -97,9 +89,10 @@ fn all_whole(list: &[Json<'_>]) -> bool {
 
 /// A frame of a stack, as Python has them.
 pub(super) struct Frame {
+    spot: Spot,
     name: u32,
-    id: i128,
-    parent: Option<i128>,
+    id: i64,
+    parent: Option<i64>,
     track: Track,
     start: f64,
     end: f64,
@@ -115,7 +108,7 @@ impl Frame {
         if event.name == "Python GC" {
             return None;
         }
-        let Some(id) = event.int("Python id") else {
+        let Some(id) = event.natural("Python id") else {
             report.error("python.id", || format!("{}: Python id missing", event.place()));
             return None;
         };
@@ -134,9 +127,10 @@ impl Frame {
             }
         }
         Some(Frame {
+            spot: event.spot,
             name: checker.texts.number(event.name),
             id,
-            parent: event.int("Python parent id"),
+            parent: event.natural("Python parent id"),
             track: event.track,
             start: event.time,
             end: event.time + event.duration,
@@ -147,24 +141,24 @@ impl Frame {
 impl Checker {
     /// Frames have numbers of their own, and lie in their parents.
     pub(super) fn frames(&mut self) {
-        let mut by_id: HashMap<i128, &Frame> = HashMap::new();
+        let mut by_id: HashMap<i64, &Frame> = HashMap::new();
         for frame in &self.frames {
             if by_id.insert(frame.id, frame).is_some() {
-                self.report.error("python.id.unique", || format!("Python id {} is used twice", frame.id));
+                self.report.error("python.id.unique", || {
+                    format!("{}: Python id {} is used twice", frame.spot, frame.id)
+                });
             }
         }
         for frame in &self.frames {
             let Some(id) = frame.parent else { continue };
-            let name = short(self.texts.get(frame.name));
+            let name = format!("{} {:?}", frame.spot, short(self.texts.get(frame.name)));
             match by_id.get(&id) {
-                None => {
-                    self.report.error("python.parent", || format!("{name:?}: no frame has Python id {id}"))
-                }
+                None => self.report.error("python.parent", || format!("{name}: no frame has Python id {id}")),
                 Some(parent) => {
                     let outside = frame.start < parent.start - SLACK || frame.end > parent.end + SLACK;
                     if parent.track == frame.track && outside {
                         self.report
-                            .error("python.parent-encloses", || format!("{name:?} is not inside its parent"));
+                            .error("python.parent-encloses", || format!("{name} is not inside its parent"));
                     }
                 }
             }

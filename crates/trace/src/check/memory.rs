@@ -1,11 +1,12 @@
 //! What allocators reported.
 
 use super::event::Event;
-use super::{Checker, Report as Findings};
+use super::{Checker, Report as Findings, Spot};
 use std::collections::HashMap;
 
 /// One report, complete.
 pub(super) struct Report {
+    spot: Spot,
     time: f64,
     device: (i128, i128),
     address: i128,
@@ -25,6 +26,7 @@ impl Report {
             return None;
         };
         let report = Report {
+            spot: event.spot,
             time: event.time,
             device: (values[2], values[3]),
             address: values[1],
@@ -42,27 +44,27 @@ impl Checker {
         let mut live = HashMap::new();
         self.reports.sort_by(|a, b| a.time.total_cmp(&b.time));
         for report in &self.reports {
-            let Report { time, device, address, bytes, total } = *report;
+            let Report { spot, device, address, bytes, total, .. } = *report;
             let findings = &mut self.report;
             if total < 0 {
-                findings.error("memory.total", || format!("[memory] ts={time}: negative Total Allocated"));
+                findings.error("memory.total", || format!("{spot}: negative Total Allocated"));
             }
             if let Some(expected) = totals.insert(device, total).map(|before: i128| before + bytes)
                 && expected != total
             {
-                let place = || format!("[memory] ts={time}: Total Allocated {total}, expected {expected}");
+                let place = || format!("{spot}: Total Allocated {total}, expected {expected}");
                 findings.warning("memory.running-total", place);
             }
             if bytes > 0 {
                 if live.insert((device, address), bytes).is_some() {
-                    let place = || format!("[memory] ts={time}: address {address} is taken already");
+                    let place = || format!("{spot}: address {address} is taken already");
                     findings.warning("memory.double-alloc", place);
                 }
             } else if bytes < 0
                 && let Some(taken) = live.remove(&(device, address))
                 && taken != -bytes
             {
-                let place = || format!("[memory] ts={time}: gives back {} bytes of {taken}", -bytes);
+                let place = || format!("{spot}: gives back {} bytes of {taken}", -bytes);
                 findings.error("memory.free-size", place);
             }
         }

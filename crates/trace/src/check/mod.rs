@@ -8,15 +8,16 @@ mod event;
 mod flows;
 mod head;
 mod host;
-mod json;
 mod memory;
 mod tracks;
 
 use crate::error::{Error, Result};
+use crate::read::json::{self, Json};
+use crate::read::{Part, Scanner, Source, Stop, Visit, walk};
+use crate::texts::Texts;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::io::Read;
 use std::path::Path;
 
 /// How much a finding weighs.
@@ -121,80 +122,77 @@ impl fmt::Display for Report {
 /// # Errors
 /// The file cannot be read.
 pub fn check_trace(path: impl AsRef<Path>) -> Result<Report> {
-    let path = path.as_ref();
-    let bytes = read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let mut report = Report::default();
-    let text = String::from_utf8_lossy(&bytes);
-    if let Cow::Owned(_) = text {
-        report.error("json.utf8", || "the file is not UTF-8".to_owned());
+    let mut source = Source::open(path.as_ref())?;
+    let mut checker = Checker::default();
+    match walk(&mut source, &mut checker) {
+        Ok(shape) => checker.finish(shape.is_object, shape.has_events),
+        Err(Error::Format { place, message, .. }) => {
+            checker.report.error("json.parse", || format!("{place}: {message}"));
+        }
+        Err(Error::Utf8 { place, .. }) => {
+            checker.report.error("json.utf8", || format!("{place}: not UTF-8"));
+        }
+        Err(other) => return Err(other),
     }
-    Checker::new(report).check(&text)
-}
-
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let bytes = std::fs::read(path)?;
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return Ok(bytes);
-    }
-    let mut plain = Vec::new();
-    flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain)?;
-    Ok(plain)
+    Ok(checker.report)
 }
 
 /// Slices are rounded to a nanosecond; times are microseconds, and one unit may be off.
 const SLACK: f64 = 0.0011;
 
 /// A process or thread: a number, or one that stands for a text.
-type Id = i128;
+type Id = i64;
 
 /// Where a slice is shown.
 type Track = (Id, Id);
 
-/// A slice, as far as later rules need it.
+/// Which event: its number, and the bytes before it.
+#[derive(Clone, Copy)]
+struct Spot {
+    event: u32,
+    byte: u64,
+}
+
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "event {} at byte {}", self.event, self.byte)
+    }
+}
+
+/// A slice, as far as later rules need it. There are millions: -1 is no number at all.
 struct Slice {
+    start: f64,
+    duration: f64,
+    sequence: i64,
+    correlation: i64,
+    spot: Spot,
     name: u32,
     category: u32,
     track: Track,
-    start: f64,
-    duration: f64,
-    sequence: Option<i128>,
     is_backward: bool,
-    correlation: Option<i128>,
 }
 
 impl Slice {
     fn end(&self) -> f64 {
         self.start + self.duration
     }
-}
 
-/// Each text once.
-#[derive(Default)]
-struct Texts {
-    all: Vec<Box<str>>,
-    numbers: HashMap<Box<str>, u32>,
-}
-
-impl Texts {
-    fn number(&mut self, text: &str) -> u32 {
-        if let Some(&number) = self.numbers.get(text) {
-            return number;
-        }
-        self.all.push(text.into());
-        let number = self.all.len() as u32 - 1;
-        self.numbers.insert(text.into(), number);
-        number
+    fn sequence(&self) -> Option<i64> {
+        (self.sequence >= 0).then_some(self.sequence)
     }
 
-    fn get(&self, number: u32) -> &str {
-        &self.all[number as usize]
+    fn correlation(&self) -> Option<i64> {
+        (self.correlation >= 0).then_some(self.correlation)
     }
 }
 
 /// What is kept of the events, one after the other.
+#[derive(Default)]
 struct Checker {
     report: Report,
     texts: Texts,
+    head: Vec<(Cow<'static, str>, Json<'static>)>,
+    shows_rank: bool,
     slices: Vec<Slice>,
     flows: Vec<flows::Flow>,
     reports: Vec<memory::Report>,
@@ -203,57 +201,48 @@ struct Checker {
     pairs: Vec<tracks::Half>,
     processes: HashSet<Id>,
     threads: HashSet<Track>,
-    external: HashMap<i128, u32>,
-    indices: HashSet<i128>,
+    /// The External ids of calls, and which slices they are of.
+    external: Vec<(i64, u32)>,
+    indices: Vec<(i64, Spot)>,
     window_end: Option<f64>,
     has_shapes: bool,
     has_frames: bool,
 }
 
-impl Checker {
-    fn new(report: Report) -> Checker {
-        Checker {
-            report,
-            texts: Texts::default(),
-            slices: Vec::new(),
-            flows: Vec::new(),
-            reports: Vec::new(),
-            frames: Vec::new(),
-            device: device::Seen::default(),
-            pairs: Vec::new(),
-            processes: HashSet::new(),
-            threads: HashSet::new(),
-            external: HashMap::new(),
-            indices: HashSet::new(),
-            window_end: None,
-            has_shapes: false,
-            has_frames: false,
+impl Visit for Checker {
+    fn visit(&mut self, part: Part<'_>, scanner: &mut Scanner<'_>) -> std::result::Result<(), Stop> {
+        let start = scanner.position();
+        let (value, repeated) = json::value(scanner)?;
+        for key in repeated {
+            let place = || format!("{part}: key {key:?} occurs twice in one object");
+            self.report.error("json.duplicate-key", place);
         }
-    }
-
-    fn check(mut self, text: &str) -> Result<Report> {
-        let mut place = 0;
-        let document = json::document(text, |event| {
-            self.event(place, &event);
-            place += 1;
-        });
-        let head = match document {
-            Ok(document) => {
-                for key in document.repeated {
+        match part {
+            Part::Event(event, byte) => {
+                let spot = Spot { event: u32::try_from(event).unwrap_or(u32::MAX), byte };
+                self.event(spot, &value);
+            }
+            Part::Head(key) => {
+                if self.head.iter().any(|(known, _)| known == key) {
                     let place = || format!("key {key:?} occurs twice in one object");
                     self.report.error("json.duplicate-key", place);
                 }
-                self.head(text, &document.head)
+                self.shows_rank |= head::shows_rank(scanner.since(start));
+                self.head.push((Cow::Owned(key.to_owned()), value.into_owned()));
             }
-            Err(fault) => {
-                self.report.error("json.parse", || fault);
-                return Ok(self.report);
-            }
-        };
-        if self.report.events == 0 {
-            self.report.error("events.none", || "no usable event".to_owned());
-            return Ok(self.report);
         }
+        Ok(())
+    }
+}
+
+impl Checker {
+    /// What can be said when all events are known.
+    fn finish(&mut self, is_object: bool, has_events: bool) {
+        let head = self.head(is_object, has_events);
+        if self.report.events == 0 {
+            return self.report.error("events.none", || "no usable event".to_owned());
+        }
+        self.unique();
         self.covered();
         self.memory();
         self.frames();
@@ -265,11 +254,15 @@ impl Checker {
         self.steps();
         self.marks();
         self.order();
-        Ok(self.report)
     }
 
     fn name(&self, slice: &Slice) -> &str {
         self.texts.get(slice.name)
+    }
+
+    /// Which slice, for messages.
+    fn place(&self, slice: &Slice) -> String {
+        format!("{} {:?}", slice.spot, short(self.name(slice)))
     }
 
     fn category(&self, slice: &Slice) -> &str {

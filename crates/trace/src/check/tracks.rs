@@ -3,11 +3,13 @@
 use super::device::{is_runtime, is_work};
 use super::event::{Event, is_number};
 use super::head::Head;
-use super::{Checker, SLACK, Severity, Slice, Texts, Track, short};
+use super::{Checker, SLACK, Severity, Slice, Spot, Track};
+use crate::texts::Texts;
 use std::collections::{BTreeSet, HashMap};
 
 /// The beginning or the end of a slice that is told in two halves.
 pub(super) struct Half {
+    spot: Spot,
     name: u32,
     track: Track,
     time: f64,
@@ -17,7 +19,7 @@ pub(super) struct Half {
 impl Half {
     pub(super) fn new(event: &Event<'_>, texts: &mut Texts) -> Half {
         let name = texts.number(event.name);
-        Half { name, track: event.track, time: event.time, begins: event.phase == "B" }
+        Half { spot: event.spot, name, track: event.track, time: event.time, begins: event.phase == "B" }
     }
 }
 
@@ -48,13 +50,11 @@ impl Checker {
                 match open.last() {
                     Some(outer) if slice.end() > outer.end() + SLACK => {
                         let (severity, rule) = self.crossing(slice, outer);
-                        let names = [slice, outer]
-                            .map(|slice| (short(self.name(slice)), self.category(slice).to_owned()));
-                        found.push((
-                            severity,
-                            rule,
-                            format!("pid {pid} tid {tid}: {names:?} overlap without nesting"),
-                        ));
+                        let [inner, outer] = [slice, outer]
+                            .map(|slice| format!("{} ({})", self.place(slice), self.category(slice)));
+                        let place =
+                            format!("pid {pid} tid {tid}: {inner} and {outer} overlap without nesting");
+                        found.push((severity, rule, place));
                     }
                     // One that crosses is left out, as Perfetto does.
                     _ => open.push(slice),
@@ -95,10 +95,10 @@ impl Checker {
             }
             let name = self.texts.get(half.name);
             match names.pop() {
-                None => self.report.error("be.match", || format!("E without B at ts={}", half.time)),
+                None => self.report.error("be.match", || format!("{}: E without B", half.spot)),
                 Some(begun) if !name.is_empty() && begun != half.name => {
                     let begun = self.texts.get(begun);
-                    self.report.error("be.match", || format!("E {name:?} closes B {begun:?}"));
+                    self.report.error("be.match", || format!("{}: E {name:?} closes B {begun:?}", half.spot));
                 }
                 Some(_) => {}
             }
@@ -129,20 +129,20 @@ impl Checker {
             let number = self.name(slice).strip_prefix("ProfilerStep#")?;
             if number.bytes().all(|byte| byte.is_ascii_digit()) { number.parse().ok() } else { None }
         };
-        let mut steps: Vec<(u64, f64, f64)> = self
+        let mut steps: Vec<(u64, f64, f64, Spot)> = self
             .slices
             .iter()
             .filter(|slice| self.category(slice) == "user_annotation")
-            .filter_map(|slice| Some((number(slice)?, slice.start, slice.end())))
+            .filter_map(|slice| Some((number(slice)?, slice.start, slice.end(), slice.spot)))
             .collect();
         steps.sort_by(|a, b| a.1.total_cmp(&b.1));
         for pair in steps.windows(2) {
-            let ((first, _, end), (second, start, _)) = (pair[0], pair[1]);
+            let ((first, _, end, _), (second, start, _, spot)) = (pair[0], pair[1]);
             if second <= first {
-                self.report.error("steps.order", || format!("step {second} follows step {first}"));
+                self.report.error("steps.order", || format!("{spot}: step {second} follows step {first}"));
             }
             if start < end - SLACK {
-                self.report.error("steps.overlap", || format!("steps {first} and {second} overlap"));
+                self.report.error("steps.overlap", || format!("{spot}: steps {first} and {second} overlap"));
             }
         }
     }
@@ -180,12 +180,11 @@ impl Checker {
         for slice in self.real() {
             let before = last.insert((slice.track, slice.category), slice.start);
             if before.is_some_and(|before| slice.start < before - SLACK) {
-                late.push(slice.name);
+                late.push(self.place(slice));
             }
         }
-        for name in late {
-            let name = short(self.texts.get(name));
-            self.report.warning("order.ts", || format!("{name:?} stands after a later one of its track"));
+        for place in late {
+            self.report.warning("order.ts", || format!("{place} stands after a later one of its track"));
         }
     }
 }

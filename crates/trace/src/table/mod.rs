@@ -197,6 +197,11 @@ impl fmt::Display for Table<'_> {
     }
 }
 
+/// Nanoseconds with a unit that suits.
+pub(crate) fn time(nanos: u64) -> String {
+    format::time(nanos, None)
+}
+
 /// Host time of all rows, counted once.
 pub fn self_cpu_time_total(rows: &[Row]) -> u64 {
     rows.iter().map(|row| row.self_cpu_time_total).sum()

@@ -1,0 +1,122 @@
+//! Collapsed stacks, for flame graphs: one line per stack, frames from the outermost on, and a weight.
+
+use crate::slices::{Kind, NONE, Slices};
+use crate::tree::Tree;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+
+/// What a stack is weighed by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weight {
+    /// Host time, without what lies inside.
+    #[default]
+    Host,
+    /// Time of the work that was launched.
+    Device,
+}
+
+/// What a stack is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Frames {
+    /// Slices that lie in each other.
+    #[default]
+    Nesting,
+    /// The `Call stack` that was recorded with each operator, and the operator at its end.
+    Recorded,
+}
+
+/// Stacks with their weights in nanoseconds, by their texts. For [`Frames::Recorded`] the trace
+/// must have been read with its stacks.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("cresset-doc-stacks-{}.json", std::process::id()));
+/// # let slice = |name, ts, dur| format!(
+/// #     r#"{{"ph":"X","cat":"cpu_op","name":"{name}","pid":1,"tid":1,"ts":{ts},"dur":{dur}}}"#);
+/// # let events = [slice("aten::linear", 0, 10), slice("aten::addmm", 2, 6)].join(",");
+/// # std::fs::write(&path, format!("[{events}]"))?;
+/// use cresset_trace::{Frames, Keep, Slices, Weight, stacks};
+/// let trace = Slices::read(&path, Keep::default())?;
+/// let sums = stacks(&trace, Frames::Nesting, Weight::Host);
+/// assert_eq!(sums["pid_1_tid_1;aten::linear;aten::addmm"], 6000);
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn stacks(trace: &Slices, frames: Frames, weight: Weight) -> BTreeMap<String, i64> {
+    let tree = Tree::of(trace);
+    let weigh = |i: usize| match weight {
+        Weight::Host => tree.self_time(trace, i),
+        Weight::Device => tree.own_device_time.get(i).copied().unwrap_or(0),
+    };
+    match frames {
+        Frames::Nesting => nested(trace, &tree, weigh),
+        Frames::Recorded => recorded(trace, &tree, weigh),
+    }
+}
+
+/// Paths through the tree; a path is a number, and knows the path to its parent.
+fn nested(trace: &Slices, tree: &Tree, weigh: impl Fn(usize) -> i64) -> BTreeMap<String, i64> {
+    let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
+    // The outer path or the track, the name, and the sum.
+    let mut paths: Vec<(u32, u32, i64)> = Vec::new();
+    let mut path_of = vec![NONE; trace.slices.len()];
+    let tracks = trace.tracks.len() as u32;
+    for &i in tree.order.iter().filter(|&&i| !trace.slices[i as usize].kind.is_on_device()) {
+        let (at, slice) = (i as usize, &trace.slices[i as usize]);
+        let outer = match tree.parent[at] {
+            NONE => slice.track,
+            parent => tracks + path_of[parent as usize],
+        };
+        let path = *numbers.entry((outer, slice.name)).or_insert_with(|| {
+            paths.push((outer, slice.name, 0));
+            paths.len() as u32 - 1
+        });
+        path_of[at] = path;
+        paths[path as usize].2 += weigh(at);
+    }
+    let mut texts: Vec<String> = Vec::with_capacity(paths.len());
+    let mut sums = BTreeMap::new();
+    for (outer, name, sum) in paths {
+        let outer = match outer.checked_sub(tracks) {
+            Some(path) => texts[path as usize].clone(),
+            None => word(&trace.tracks[outer as usize].label()),
+        };
+        let text = format!("{outer};{}", word(trace.text(name)));
+        if sum > 0 {
+            *sums.entry(text.clone()).or_insert(0) += sum;
+        }
+        texts.push(text);
+    }
+    sums
+}
+
+fn recorded(trace: &Slices, tree: &Tree, weigh: impl Fn(usize) -> i64) -> BTreeMap<String, i64> {
+    let mut sums: HashMap<(u32, u32), i64> = HashMap::new();
+    for &i in &tree.order {
+        let slice = &trace.slices[i as usize];
+        // Calls of Python are what stacks are made of, and have none themselves.
+        if slice.stack != NONE && slice.kind != Kind::Python {
+            *sums.entry((slice.stack, slice.name)).or_insert(0) += weigh(i as usize);
+        }
+    }
+    let mut texts = BTreeMap::new();
+    for ((stack, name), sum) in sums.into_iter().filter(|&(_, sum)| sum > 0) {
+        let frames = trace.text(stack).rsplit(';').filter(|frame| !frame.is_empty()).map(word);
+        let text = frames.chain([word(trace.text(name))]).collect::<Vec<_>>().join(";");
+        *texts.entry(text).or_insert(0) += sum;
+    }
+    texts
+}
+
+/// A frame as flame graph tools want it: in one word.
+fn word(frame: &str) -> String {
+    frame.replace([' ', ';', '\t', '\n', '\r'], "_")
+}
+
+/// Writes one line per stack, with its weight in microseconds.
+///
+/// # Errors
+/// `sink` cannot be written to.
+pub fn write_stacks(sums: &BTreeMap<String, i64>, sink: &mut dyn Write) -> io::Result<()> {
+    // What is there must not round to nothing.
+    sums.iter().try_for_each(|(stack, nanos)| writeln!(sink, "{stack} {}", ((nanos + 500) / 1000).max(1)))
+}
