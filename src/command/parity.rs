@@ -2,7 +2,8 @@
 
 use super::{Outcome, say};
 use clap::{Args, Subcommand};
-use cresset_parity::{Report, Row, Verdict, markdown};
+use cresset_parity::modules::{MODULES, replay_folder};
+use cresset_parity::{OPERATORS, Report, Row, Verdict, markdown};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -14,16 +15,27 @@ pub(super) struct Arguments {
 #[derive(Subcommand)]
 enum Suite {
     /// Replay recorded calls of operators: values, gradients, second gradients, errors
-    Ops(Ops),
+    Ops {
+        /// Only this operator, e.g. `add`, in all its forms
+        #[arg(long)]
+        op: Option<String>,
+        #[command(flatten)]
+        replay: Replay,
+    },
+    /// Replay recorded modules: values, gradients, buffers, errors
+    Modules {
+        /// Only this module, e.g. `Linear`
+        #[arg(long)]
+        module: Option<String>,
+        #[command(flatten)]
+        replay: Replay,
+    },
 }
 
 #[derive(Args)]
-struct Ops {
+struct Replay {
     /// The folder with the recorded files, pairs of .json and .safetensors
     folder: PathBuf,
-    /// Only this operator, e.g. `add`, in all its forms
-    #[arg(long)]
-    op: Option<String>,
     /// Where to compute
     #[arg(long, default_value = "cpu")]
     device: String,
@@ -33,28 +45,35 @@ struct Ops {
     /// Also write the tables to this file, as a page of documentation
     #[arg(long)]
     markdown: Option<PathBuf>,
-    /// How many cases that did not pass are told of per operator
+    /// How many cases that did not pass are told of per file
     #[arg(long, default_value_t = 3)]
     reasons: usize,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let Suite::Ops(ops) = &arguments.suite;
-    let device = cresset::device(&ops.device)?;
-    say(Report::HEADER)?;
+    let (suite, replay) = match &arguments.suite {
+        Suite::Ops { replay, .. } => (OPERATORS, replay),
+        Suite::Modules { replay, .. } => (MODULES, replay),
+    };
+    let device = cresset::device(&replay.device)?;
+    say(Report::header(&suite))?;
     let mut told: Outcome = Ok(());
-    let report = Report::replay(&ops.folder, ops.op.as_deref(), device, |row| {
+    let show = |row: &Row| {
         if told.is_ok() {
-            told = tell(row, ops.reasons);
+            told = tell(row, replay.reasons);
         }
-    })?;
+    };
+    let report = match &arguments.suite {
+        Suite::Ops { op, .. } => Report::replay(&replay.folder, op.as_deref(), device, show),
+        Suite::Modules { module, .. } => replay_folder(&replay.folder, module.as_deref(), device, show),
+    }?;
     told?;
-    say(Report::HEADER)?;
+    say(Report::header(&suite))?;
     report.totals().iter().try_for_each(say)?;
-    if let Some(path) = &ops.json {
+    if let Some(path) = &replay.json {
         write(path, &serde_json::to_string_pretty(&report.json())?)?;
     }
-    if let Some(path) = &ops.markdown {
+    if let Some(path) = &replay.markdown {
         write(path, &markdown(&report))?;
     }
     let total = report.total("total", |_| true);

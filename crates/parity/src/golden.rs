@@ -111,6 +111,12 @@ impl fmt::Display for BadFile {
 
 impl std::error::Error for BadFile {}
 
+impl BadFile {
+    pub(crate) fn new(path: &Path, reason: String) -> BadFile {
+        BadFile { path: path.to_owned(), reason }
+    }
+}
+
 impl Golden {
     /// Reads `path`, a `.json`, and the `.safetensors` beside it. `None` if it is a file of the
     /// format without cases of operators, such as an index.
@@ -118,18 +124,36 @@ impl Golden {
     /// # Errors
     /// If a file is missing or not of the format.
     pub fn read(path: &Path) -> Result<Option<Golden>, BadFile> {
-        let bad = |reason: String| BadFile { path: path.to_owned(), reason };
+        let Some((json, golden)) = Golden::open(path, "opinfo")? else { return Ok(None) };
+        golden.fill(&json).map(Some).map_err(|reason| BadFile::new(path, reason))
+    }
+
+    /// A file of the given suite: its structure, and its tensors and tolerances without cases.
+    pub(crate) fn open(path: &Path, suite: &str) -> Result<Option<(Json, Golden)>, BadFile> {
+        let bad = |reason: String| BadFile::new(path, reason);
         let text = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
         let json: Json = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
         if json["format"] != FORMAT {
             return Err(bad(format!("format is {}, expected {FORMAT:?}", json["format"])));
         }
-        if json["suite"] != "opinfo" {
+        if json["suite"] != suite {
             return Ok(None);
         }
         let bytes =
             std::fs::read(path.with_extension("safetensors")).map_err(|error| bad(error.to_string()))?;
-        parse(&json, &bytes).map(Some).map_err(bad)
+        let golden = parse(&json, &bytes).map_err(bad)?;
+        Ok(Some((json, golden)))
+    }
+
+    /// With the cases of operators that are in `json`.
+    fn fill(mut self, json: &Json) -> Result<Golden, String> {
+        self.op = text(&json["op"])?;
+        self.variant = text(&json["variant"])?;
+        self.tier = json["tier"].as_u64().unwrap_or(0);
+        self.category = json["category"].as_str().unwrap_or("other").to_owned();
+        self.cases = told_all(&json["cases"], parse_case)?;
+        self.errors = told_all(&json["errors"], parse_error)?;
+        Ok(self)
     }
 
     /// The operator with its form, e.g. `div.floor_rounding`: what the file is called.
@@ -144,26 +168,27 @@ impl Golden {
 }
 
 fn parse(json: &Json, bytes: &[u8]) -> Result<Golden, String> {
-    let list = |name: &str| json[name].as_array().cloned().unwrap_or_default();
     let mut tolerances = HashMap::new();
     for (name, pair) in json["tol"].as_object().ok_or("there are no tolerances")? {
         let number = |i: usize| pair[i].as_f64().ok_or_else(|| format!("tolerance of {name} is {pair}"));
         tolerances.insert(dtype(name)?, [number(0)?, number(1)?]);
     }
     Ok(Golden {
-        op: text(&json["op"])?,
-        variant: text(&json["variant"])?,
-        tier: json["tier"].as_u64().unwrap_or(0),
-        category: json["category"].as_str().unwrap_or("other").to_owned(),
-        cases: list("cases").iter().map(|case| told(case, parse_case)).collect::<Result<_, _>>()?,
-        errors: list("errors").iter().map(|case| told(case, parse_error)).collect::<Result<_, _>>()?,
+        op: String::new(),
+        variant: String::new(),
+        tier: 0,
+        category: "other".to_owned(),
+        cases: Vec::new(),
+        errors: Vec::new(),
         tolerances,
         tensors: parse_tensors(bytes)?,
     })
 }
 
-fn told<T>(json: &Json, parse: fn(&Json) -> Result<T, String>) -> Result<T, String> {
-    parse(json).map_err(|reason| format!("case {}: {reason}", json["id"]))
+/// Parses a list of cases; an error names the case.
+pub(crate) fn told_all<T>(list: &Json, parse: fn(&Json) -> Result<T, String>) -> Result<Vec<T>, String> {
+    let told = |json: &Json| parse(json).map_err(|reason| format!("case {}: {reason}", json["id"]));
+    list.as_array().into_iter().flatten().map(told).collect()
 }
 
 fn parse_case(json: &Json) -> Result<Case, String> {
@@ -207,18 +232,18 @@ fn parse_second(json: &Json) -> Result<Second, String> {
 }
 
 /// Tensors by the number of what they belong to.
-fn numbered(json: &Json, number: &str) -> Result<Vec<(usize, Expected)>, String> {
+pub(crate) fn numbered(json: &Json, number: &str) -> Result<Vec<(usize, Expected)>, String> {
     let each = |json: &Json| Ok((index(&json[number])?, parse_expected(json)?));
     json.as_array().into_iter().flatten().map(each).collect()
 }
 
-fn parse_expected(json: &Json) -> Result<Expected, String> {
+pub(crate) fn parse_expected(json: &Json) -> Result<Expected, String> {
     let key = if json["t"].is_null() { None } else { Some(text(&json["t"])?) };
     Ok(Expected { key, noise: json["noise"][0].as_f64().unwrap_or(0.0), ill: json["ill"] == true })
 }
 
 /// The tensors of an answer, in order; answers of another kind are refused.
-fn collect_leaves(json: &Json, leaves: &mut Vec<Leaf>) -> Result<(), String> {
+pub(crate) fn collect_leaves(json: &Json, leaves: &mut Vec<Leaf>) -> Result<(), String> {
     if let Some(list) = ["l", "u"].iter().find_map(|kind| json[kind].as_array()) {
         return list.iter().try_for_each(|json| collect_leaves(json, leaves));
     }

@@ -5,6 +5,7 @@
 //! - `subscript` is an index as Python writes it;
 //! - `arguments` hands them to an operator, and notices those it does not know;
 //! - [`ops`] is the register: how each recorded operator is called here, a file per family;
+//! - [`modules`] is the same for modules: how each is made and called, and what is compared;
 //! - `replay` runs a case and compares values, gradients and gradients of gradients;
 //! - `stream` is what torch's generator gave while calls were recorded;
 //! - `report` counts the verdicts.
@@ -19,6 +20,7 @@ mod compare;
 mod golden;
 #[cfg(test)]
 mod hostile;
+pub mod modules;
 pub mod ops;
 mod replay;
 mod report;
@@ -29,4 +31,4 @@ mod value;
 pub use arguments::{Arguments, Either, KEYWORD, Term, Zero};
 pub use golden::{BadFile, Golden};
 pub use replay::{Verdict, replay, replay_error};
-pub use report::{Report, Row, markdown};
+pub use report::{OPERATORS, Report, Row, Suite, markdown};

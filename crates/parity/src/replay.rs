@@ -22,14 +22,14 @@ pub enum Verdict {
     Unsupported(String),
 }
 
-type Outcome<T> = Result<T, Verdict>;
+pub(crate) type Outcome<T> = Result<T, Verdict>;
 
-fn failed(reason: impl Into<String>) -> Verdict {
+pub(crate) fn failed(reason: impl Into<String>) -> Verdict {
     Verdict::Failed(reason.into())
 }
 
 /// What an error means: a device may lack a kernel, all else is not as recorded.
-fn refused(error: &Error) -> Verdict {
+pub(crate) fn refused(error: &Error) -> Verdict {
     match error.cause() {
         Cause::NoKernel => Verdict::Unsupported(error.to_string()),
         _ => failed(error.to_string()),
@@ -68,7 +68,7 @@ pub fn replay_error(golden: &Golden, case: &ErrorCase, device: Device) -> Verdic
 }
 
 /// A panic is a failure like any other here.
-fn guarded(run: impl FnOnce() -> Outcome<f64>) -> Verdict {
+pub(crate) fn guarded(run: impl FnOnce() -> Outcome<f64>) -> Verdict {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(worst)) => Verdict::Passed { worst },
         Ok(Err(verdict)) => verdict,

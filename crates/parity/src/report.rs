@@ -49,7 +49,7 @@ impl Row {
         self.tier.map_or(String::new(), |tier| tier.to_string())
     }
 
-    fn count(&mut self, id: &str, verdict: Verdict) {
+    pub(crate) fn count(&mut self, id: &str, verdict: Verdict) {
         self.cases += 1;
         match verdict {
             Verdict::Passed { worst } => {
@@ -80,16 +80,34 @@ impl fmt::Display for Row {
     }
 }
 
+/// What kind of thing is recorded in a folder, in the words of a report.
+#[derive(Clone, Copy, Debug)]
+pub struct Suite {
+    /// What one of them is called.
+    pub one: &'static str,
+    /// The list of them in the report for machines.
+    pub list: &'static str,
+    /// What the page of documentation begins with.
+    pub preface: &'static str,
+}
+
 /// What became of all files of a folder.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Report {
+    /// What was replayed.
+    pub suite: Suite,
     /// One row per file, in the order of their names.
     pub rows: Vec<Row>,
 }
 
+/// Why a folder could not be replayed.
+pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
+
 impl Report {
     /// The heads of the columns of a [`Row`].
-    pub const HEADER: &str = "operator                                             tier  cases  passed  failed  unsupported    worst";
+    pub fn header(suite: &Suite) -> String {
+        format!("{:<52} tier  cases  passed  failed  unsupported    worst", suite.one)
+    }
 
     /// Replays the files of `folder`, or those of operator `only`, and shows each row when it is done.
     ///
@@ -99,28 +117,43 @@ impl Report {
         folder: &Path,
         only: Option<&str>,
         device: Device,
+        show: impl FnMut(&Row),
+    ) -> Result<Report, Fault> {
+        Report::collect(OPERATORS, folder, only, show, |path| {
+            Ok(Golden::read(path)?.map(|golden| Row::replay(&golden, device)))
+        })
+    }
+
+    /// Makes a row of each file of `folder`, or of those whose name is or begins with `only`, and
+    /// shows it when it is done. Files of other suites have none.
+    pub(crate) fn collect(
+        suite: Suite,
+        folder: &Path,
+        only: Option<&str>,
         mut show: impl FnMut(&Row),
-    ) -> Result<Report, Box<dyn std::error::Error + Send + Sync>> {
+        row: impl Fn(&Path) -> Result<Option<Row>, BadFile>,
+    ) -> Result<Report, Fault> {
         let mut paths: Vec<_> = std::fs::read_dir(folder)
             .map_err(|error| format!("{}: {error}", folder.display()))?
             .map(|entry| Ok(entry?.path()))
             .collect::<std::io::Result<_>>()?;
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
         paths.sort();
-        let mut report = Report::default();
+        let mut report = Report { suite, rows: Vec::new() };
         for path in paths {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            // Reading all files to look for one operator would take as long as replaying it.
-            if only.is_some_and(|only| stem != only && !stem.starts_with(&format!("{only}."))) {
+            // Reading all files to look for one of them would take as long as replaying it.
+            if stem == "index"
+                || only.is_some_and(|only| stem != only && !stem.starts_with(&format!("{only}.")))
+            {
                 continue;
             }
-            let Some(golden): Option<Golden> = read(&path)? else { continue };
-            let row = Row::replay(&golden, device);
+            let Some(row) = row(&path)? else { continue };
             show(&row);
             report.rows.push(row);
         }
         if report.rows.is_empty() {
-            let what = only.map_or("operators".to_owned(), |only| format!("operator {only:?}"));
+            let what = only.map_or(format!("{}s", suite.one), |only| format!("{} {only:?}", suite.one));
             return Err(format!("{} holds no cases of {what}", folder.display()).into());
         }
         Ok(report)
@@ -161,16 +194,21 @@ impl Report {
             };
             row.reasons.iter().map(each).collect()
         };
+        let key = if self.suite.list == OPERATORS.list { "op" } else { self.suite.one };
         let row = |row: &Row| {
             json!({
-                "op": row.name, "category": row.category, "tier": row.tier, "cases": row.cases, "passed": row.passed,
+                key: row.name, "category": row.category, "tier": row.tier, "cases": row.cases, "passed": row.passed,
                 "failed": row.failed, "unsupported": row.unsupported, "worst": row.worst,
                 "reasons": reasons(row),
             })
         };
-        json!({"ops": self.rows.iter().map(row).collect::<Vec<_>>(), "total": row(&self.total("total", |_| true))})
+        let rows: Vec<Json> = self.rows.iter().map(row).collect();
+        json!({self.suite.list: rows, "total": row(&self.total("total", |_| true))})
     }
 }
+
+/// Calls of operators.
+pub const OPERATORS: Suite = Suite { one: "operator", list: "ops", preface: PREFACE };
 
 const PREFACE: &str = "\
 # Operators, beside PyTorch
@@ -188,25 +226,20 @@ the tolerance, so 1 would be its edge. What is not offered is unsupported; it ne
 
 /// The report as a page of documentation: a table of totals, and one per family.
 pub fn markdown(report: &Report) -> String {
-    const HEAD: &str = "| operator | tier | cases | passed | failed | unsupported | worst error |\n\
-                        |---|--:|--:|--:|--:|--:|--:|\n";
+    let Suite { one, preface, .. } = report.suite;
+    let head = format!(
+        "| {one} | tier | cases | passed | failed | unsupported | worst error |\n|---|--:|--:|--:|--:|--:|--:|\n"
+    );
     let line = |row: &Row| {
         let (tier, Row { name, cases, passed, failed, unsupported, worst, .. }) = (row.tier(), row);
         format!("| {name} | {tier} | {cases} | {passed} | {failed} | {unsupported} | {worst:.3} |\n")
     };
     let lines = |rows: &mut dyn Iterator<Item = &Row>| rows.map(line).collect::<String>();
-    let mut text = format!("{PREFACE}{HEAD}{}", lines(&mut report.totals().iter()));
+    let mut text = format!("{preface}{head}{}", lines(&mut report.totals().iter()));
     let families: BTreeSet<&str> = report.rows.iter().map(|row| row.category.as_str()).collect();
     for family in families {
         let rows = lines(&mut report.rows.iter().filter(|row| row.category == family));
-        text.push_str(&format!("\n## {family}\n\n{HEAD}{rows}"));
+        text.push_str(&format!("\n## {family}\n\n{head}{rows}"));
     }
     text
-}
-
-fn read(path: &Path) -> Result<Option<Golden>, BadFile> {
-    if path.file_stem().is_some_and(|stem| stem == "index") {
-        return Ok(None);
-    }
-    Golden::read(path)
 }
