@@ -2,7 +2,7 @@
 
 use cresset_tensor::autograd::{GradCheck, gradcheck, gradgradcheck};
 use cresset_tensor::ops::{
-    Approximate, Attention, Between, Border, Convolving, GaussianLoss, Interpolation, LocalResponseNorm,
+    Approximate, Attention, Between, Border, Convolving, Ctc, GaussianLoss, Interpolation, LocalResponseNorm,
     Margin, Method, MultiMargin, Norm, PoissonLoss, Pooling, Reduction, Resize, Sampling, TripletMargin,
 };
 use cresset_tensor::{Result, Tensor};
@@ -321,6 +321,35 @@ fn second_derivatives_agree_with_finite_differences() {
         gradgradcheck(function, &inputs(shapes), GradCheck::default())
             .unwrap_or_else(|e| panic!("{name}: {e}"));
     }
+}
+
+#[test]
+fn sequences_have_the_gradient_that_a_softmax_hands_on_and_no_second() {
+    let function: Function = |x| {
+        let targets = Tensor::new([1i64, 2, 2, 2])?;
+        let how = Ctc { reduction: Reduction::None, ..Ctc::default() };
+        x[0].log_softmax(-1)?.ctc_loss(&targets, &[4, 5], &[1, 3], how)
+    };
+    let x = inputs(&[&[5, 2, 4]]);
+    gradcheck(function, &x, GradCheck::default()).unwrap();
+    let error = gradgradcheck(function, &x, GradCheck::default()).unwrap_err();
+    assert_eq!(error.to_string(), "aten::_ctc_loss_backward: has no derivative");
+}
+
+#[test]
+fn samples_too_short_for_their_labels_are_left_out_on_demand() {
+    let x = inputs(&[&[3, 2, 4]]).remove(0);
+    let loss = |zero_infinity| {
+        let how = Ctc { reduction: Reduction::Sum, zero_infinity, ..Ctc::default() };
+        let targets = Tensor::new([[1i64, 1], [2, 3]]).unwrap();
+        x.log_softmax(-1).unwrap().ctc_loss(&targets, &[2, 3], &[2, 2], how).unwrap()
+    };
+    assert_eq!(loss(false).item().unwrap().as_f64(), f64::INFINITY);
+    let finite = loss(true);
+    assert!(finite.item().unwrap().as_f64().is_finite());
+    finite.backward().unwrap();
+    let gradient = x.grad().unwrap().to_vec::<f64>().unwrap();
+    assert!(gradient.chunks(8).all(|step| step[..4] == [0.0; 4] && step[4..].iter().all(|x| *x != 0.0)));
 }
 
 #[test]

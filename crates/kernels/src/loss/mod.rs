@@ -1,11 +1,13 @@
-//! Losses with their gradients: of classes, of distances, of probabilities.
+//! Losses with their gradients: of classes, of sequences of them, of distances, of probabilities.
 
 mod classes;
+mod ctc;
 mod distance;
 mod multilabel;
 mod probability;
 
 pub use classes::{nll_loss, nll_loss_backward};
+pub use ctc::{Aligned, Sequences, ctc_loss, ctc_loss_backward};
 pub use distance::{Distance, Huber, Loss, LossBackward, SmoothL1, Square};
 pub use multilabel::{multilabel_margin, multilabel_margin_backward};
 pub use probability::{BinaryCrossEntropy, BinaryCrossEntropyBackward};

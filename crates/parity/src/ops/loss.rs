@@ -1,11 +1,11 @@
 //! Losses.
 
 use super::Entry;
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Either};
 use cresset_tensor::ops::{
-    ClassLoss, GaussianLoss, MultiMargin, PoissonLoss, Reduction, TripletMargin, reduction_named,
+    ClassLoss, Ctc, GaussianLoss, MultiMargin, PoissonLoss, Reduction, TripletMargin, reduction_named,
 };
-use cresset_tensor::{Cause, Error, Result, Tensor};
+use cresset_tensor::{Cause, DType, Error, Result, Tensor};
 
 pub(super) const OPS: &[Entry] = &[
     Entry::one("nn.functional.nll_loss", |a| {
@@ -119,7 +119,33 @@ pub(super) const OPS: &[Entry] = &[
         };
         x.gaussian_nll_loss(&target, &variance, how)
     }),
+    Entry::one("nn.functional.ctc_loss", |a| {
+        let [log_probs, targets]: [Tensor; 2] = [a.get(0, "log_probs")?, a.get(1, "targets")?];
+        let how = Ctc {
+            blank: a.get::<Option<i64>>(4, "blank")?.map_or(Ok(0), |_| a.size(4, "blank"))?,
+            reduction: reduction(a, 5)?,
+            zero_infinity: a.or(6, "zero_infinity", false)?,
+        };
+        log_probs.ctc_loss(&targets, &lengths(a, 2, "input_lengths")?, &lengths(a, 3, "target_lengths")?, how)
+    }),
 ];
+
+/// Lengths as torch takes them: a list, or a tensor of integers.
+fn lengths(a: &Arguments<'_>, position: usize, name: &'static str) -> Result<Vec<usize>> {
+    let lengths = match a.get::<Either<Vec<i64>, Tensor>>(position, name)? {
+        Either::One(list) => list,
+        Either::Other(tensor) if !tensor.dtype().is_float() => {
+            tensor.to_dtype(DType::I64)?.reshape([tensor.numel()])?.to_vec()?
+        }
+        Either::Other(tensor) => {
+            let text = format_args!("{name} must be integers, not {}", tensor.dtype());
+            return Err(Error::new(Cause::DType, "", text));
+        }
+    };
+    lengths.iter().map(|&length| usize::try_from(length)).collect::<std::result::Result<_, _>>().map_err(|_| {
+        Error::new(Cause::Argument, "", format_args!("{name} must not be negative: {lengths:?}"))
+    })
+}
 
 fn three(a: &Arguments<'_>, [first, second, third]: [&'static str; 3]) -> Result<[Tensor; 3]> {
     Ok([a.get(0, first)?, a.get(1, second)?, a.get(2, third)?])

@@ -1,16 +1,19 @@
-//! Losses, by what they compare: classes, distances, probabilities, distributions, margins.
+//! Losses, by what they compare: classes, distances, probabilities, distributions, margins,
+//! sequences.
 
 mod classes;
 mod distance;
 mod likelihood;
 mod margin;
 mod probability;
+mod sequence;
 
 pub use classes::*;
 pub use distance::*;
 pub use likelihood::*;
 pub use margin::*;
 pub use probability::*;
+pub use sequence::*;
 
 pub use cresset_kernels::loss::Reduction;
 
