@@ -59,7 +59,7 @@ pub use cresset_tensor::{DType, Device, Error, Result, Tensor};
 pub use forward::{Forward, Layer};
 pub use hooks::{HookHandle, Hooked, Hooks};
 pub use linear::Linear;
-pub use loss::CrossEntropyLoss;
+pub use loss::*;
 pub use members::{Member, Members};
 pub use module::{AsModule, Incompatible, Module};
 pub use parameter::{Buffer, Parameter};
