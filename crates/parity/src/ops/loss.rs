@@ -142,9 +142,9 @@ fn lengths(a: &Arguments<'_>, position: usize, name: &'static str) -> Result<Vec
             return Err(Error::new(Cause::DType, "", text));
         }
     };
-    lengths.iter().map(|&length| usize::try_from(length)).collect::<std::result::Result<_, _>>().map_err(|_| {
-        Error::new(Cause::Argument, "", format_args!("{name} must not be negative: {lengths:?}"))
-    })
+    lengths.iter().map(|&length| usize::try_from(length)).collect::<std::result::Result<_, _>>().map_err(
+        |_| Error::new(Cause::Argument, "", format_args!("{name} must not be negative: {lengths:?}")),
+    )
 }
 
 fn three(a: &Arguments<'_>, [first, second, third]: [&'static str; 3]) -> Result<[Tensor; 3]> {

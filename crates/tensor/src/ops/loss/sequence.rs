@@ -175,9 +175,8 @@ impl Kernel for CtcLossBackward {
 
     fn infer(&self, [grad, log_probs, targets, losses, log_alpha]: [&Tensor; 5]) -> Result<Spec> {
         let [of_losses, of_alpha] = self.0.infer([log_probs, targets])?;
-        let fits = |tensor: &Tensor, spec: &Spec| {
-            tensor.shape() == &spec.shape[..] && tensor.dtype() == spec.dtype
-        };
+        let fits =
+            |tensor: &Tensor, spec: &Spec| tensor.shape() == &spec.shape[..] && tensor.dtype() == spec.dtype;
         if !fits(grad, &of_losses) || !fits(losses, &of_losses) || !fits(log_alpha, &of_alpha) {
             let text = format_args!(
                 "gradient {:?}, losses {:?} and beginnings {:?} for log-probabilities {:?}",

@@ -1,0 +1,16 @@
+//! Layers that read a sequence step by step: plain, LSTM and GRU, as cells and stacked.
+//!
+//! - `step` is one step of each kind;
+//! - `weights` are the parameters of a stack, under torch's names;
+//! - `stack` runs over a sequence, layer by layer and in both directions;
+//! - `layers` and `cells` are the modules.
+
+mod cells;
+mod layers;
+mod stack;
+mod step;
+mod weights;
+
+pub use cells::{GruCell, LstmCell, RnnCell};
+pub use layers::{Gru, Lstm, Rnn};
+pub use step::Nonlinearity;
