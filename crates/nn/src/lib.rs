@@ -40,6 +40,7 @@ extern crate self as cresset_nn;
 mod activation;
 mod call;
 mod check;
+mod clip;
 mod forward;
 mod hooks;
 pub mod init;
@@ -56,6 +57,7 @@ mod thin;
 mod training;
 
 pub use activation::{Relu, Sigmoid, Tanh};
+pub use clip::*;
 pub use cresset_nn_derive::Module;
 pub use cresset_tensor::{DType, Device, Error, Result, Tensor};
 pub use forward::{Forward, Layer};
