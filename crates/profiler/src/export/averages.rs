@@ -11,7 +11,7 @@ use std::path::Path;
 pub(crate) fn export(averages: &Averages, path: &Path) -> Result<()> {
     file::write(path, |sink| {
         let mut json = Json::new(sink);
-        json.raw("{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+        json.raw("{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
         names(&mut json);
         // The host's rows and the device's, each on a track of its own.
         let mut free = [0; 2];

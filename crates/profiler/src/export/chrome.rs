@@ -172,7 +172,7 @@ impl<'a> Chrome<'a> {
         for (key, value) in about.metadata.iter() {
             self.json.raw(",").text(key).raw(":").raw(value);
         }
-        self.json.raw(",\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":").number(self.base);
+        self.json.raw(",\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":").number(self.base);
         self.json.raw(",\"traceEvents\":[");
     }
 
