@@ -10,11 +10,12 @@
 //! much gets blocks of whole huge pages, which are touched before the clock is read; and a few
 //! blocks are kept for the next session when the last that could see them is gone.
 //!
-//! What has no fixed size (names made at run time, arguments) lies in an arena beside the
-//! slots, written before the event that points into it is published.
+//! What has no fixed size (names made at run time, arguments) lies in an [`arena`](crate::arena)
+//! beside the slots, written before the event that points into it is published.
 
 #![expect(unsafe_code, reason = "shares memory while it is being filled")]
 
+use crate::arena::Arena;
 use crate::pack::Packer;
 use crate::region::{HUGE, Region};
 use crate::slots::{Slot, Slots};
@@ -22,7 +23,6 @@ use cresset_dispatch::Device;
 use cresset_dispatch::memory::Report;
 use cresset_dispatch::observe::{Kind, Sequence};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// Events in a thread's first block, its second, and all others: 64 KiB, 256 KiB, a huge page.
@@ -138,7 +138,7 @@ const _: () = assert!(size_of::<Slot<Entry>>() == 64, "a slot is one cache line"
 pub(crate) struct Chunk {
     slots: Slots<Entry>,
     /// Made when first needed: with static names and no arguments it never is.
-    arena: OnceLock<Region<AtomicU8>>,
+    arena: OnceLock<Arena>,
 }
 
 impl Chunk {
@@ -163,9 +163,12 @@ impl Chunk {
     pub(crate) fn recycle(mut chunk: Arc<Chunk>) {
         let Some(own) = Arc::get_mut(&mut chunk) else { return };
         own.slots.clear();
-        // One that was made for something huge is not worth keeping.
-        if own.arena.get().is_some_and(|arena| arena.len() > ARENA * own.slots.capacity()) {
-            own.arena = OnceLock::new();
+        let usual = own.arena_size();
+        match own.arena.get_mut() {
+            // One that was made for something huge is not worth keeping.
+            Some(arena) if arena.len() > usual => own.arena = OnceLock::new(),
+            Some(arena) => arena.clear(),
+            None => {}
         }
         let mut pool = POOL.lock();
         let kept: usize = pool.iter().map(|chunk| chunk.slots.capacity()).sum();
@@ -191,15 +194,15 @@ impl Chunk {
     }
 
     /// The packed record at `at`, its length before it.
-    pub(crate) fn packed(&self, at: u32) -> Vec<u8> {
-        let head: Vec<u8> = self.bytes(at).take(4).collect();
-        let length = head.first_chunk().map_or(0, |&head| u32::from_le_bytes(head)) as usize;
-        self.bytes(at).take(4 + length).collect()
+    pub(crate) fn packed(&self, at: u32) -> &[u8] {
+        let bytes = self.bytes(at);
+        let length = bytes.first_chunk().map_or(0, |&head| u32::from_le_bytes(head)) as usize;
+        bytes.get(..4 + length).unwrap_or(bytes)
     }
 
     #[inline]
-    fn arena(&self) -> &[AtomicU8] {
-        self.arena.get_or_init(|| new_arena(self.arena_size()))
+    fn arena(&self) -> &Arena {
+        self.arena.get_or_init(|| Arena::new(self.arena_size()))
     }
 
     /// What an arena has room for, if nothing asks for more.
@@ -208,9 +211,8 @@ impl Chunk {
     }
 
     /// The arena's bytes from `at` on.
-    pub(crate) fn bytes(&self, at: u32) -> impl Iterator<Item = u8> {
-        let arena = self.arena.get().map_or(&[][..], |arena| arena);
-        arena.get(at as usize..).unwrap_or_default().iter().map(|byte| byte.load(Relaxed))
+    pub(crate) fn bytes(&self, at: u32) -> &[u8] {
+        self.arena.get().map_or(&[], |arena| arena.published(at as usize))
     }
 }
 
@@ -240,22 +242,23 @@ impl Filler {
     /// Writes to the arena and returns where.
     #[inline]
     pub(crate) fn pack(&mut self, write: impl FnOnce(&mut Packer<'_>)) -> Result<u32, Full> {
-        let arena = self.chunk.arena();
-        let mut packer = Packer::new(arena.get(self.packed..).unwrap_or_default());
+        let (arena, at) = (self.chunk.arena(), self.packed);
+        // SAFETY: this is the only filler, and it has published nothing from `at` on.
+        let mut packer = Packer::new(unsafe { arena.free(at) });
         write(&mut packer);
         let written = packer.written();
-        let at = self.packed;
         if at + written > arena.len() {
             return Err(Full { needed: written });
         }
         self.packed = at + written;
+        arena.publish(self.packed);
         Ok(at as u32)
     }
 
     /// Makes sure that the arena of an empty block can hold `bytes`. Returns false if it has
     /// one already that cannot.
     pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
-        self.chunk.arena.get_or_init(|| new_arena(bytes.max(self.chunk.arena_size()))).len() >= bytes
+        self.chunk.arena.get_or_init(|| Arena::new(bytes.max(self.chunk.arena_size()))).len() >= bytes
     }
 
     /// Whether the next push will fail.
@@ -268,16 +271,6 @@ impl Filler {
     pub(crate) fn chunk(&self) -> &Arc<Chunk> {
         &self.chunk
     }
-}
-
-#[cold]
-fn new_arena(bytes: usize) -> Region<AtomicU8> {
-    // SAFETY: a number of zeroes is 0.
-    let arena = unsafe { Region::zeroed(bytes) };
-    if let Some::<&AtomicU8>(first) = arena.first() {
-        first.store(0, Relaxed);
-    }
-    arena
 }
 
 #[cfg(test)]
@@ -336,10 +329,10 @@ mod tests {
         let long = vec![b'x'; ARENA * CAPACITIES[0]];
         let needed = filler.pack(|packer| packer.raw(&long)).err().unwrap().needed;
         assert_eq!(needed, long.len());
-        assert_eq!(chunk.bytes(at).take(3).collect::<Vec<_>>(), b"abc");
+        assert_eq!(chunk.bytes(at), b"abc");
         let (mut fresh, chunk) = Chunk::new(0);
         assert!(fresh.reserve(long.len() + 1));
         let at = fresh.pack(|packer| packer.raw(&long)).ok().unwrap();
-        assert!(chunk.bytes(at).take(long.len()).all(|byte| byte == b'x'));
+        assert_eq!(chunk.bytes(at), long);
     }
 }

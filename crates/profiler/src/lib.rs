@@ -32,6 +32,7 @@
 
 #![deny(unsafe_code)]
 
+mod arena;
 mod averages;
 mod builder;
 mod chunk;

@@ -8,18 +8,17 @@
 use crate::varint;
 use cresset_dispatch::observe::{Argument, Identity, Role, TensorArgument};
 use cresset_dispatch::{Device, Key};
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// Writes into the free part of an arena, and goes on counting when that is full.
 pub(crate) struct Packer<'a> {
-    free: &'a [AtomicU8],
+    free: &'a mut [u8],
     at: usize,
     /// Whether to write down which tensors they are.
     identities: bool,
 }
 
 impl<'a> Packer<'a> {
-    pub(crate) fn new(free: &'a [AtomicU8]) -> Self {
+    pub(crate) fn new(free: &'a mut [u8]) -> Self {
         Packer { free, at: 0, identities: false }
     }
 
@@ -30,21 +29,22 @@ impl<'a> Packer<'a> {
 
     #[inline]
     fn byte(&mut self, byte: u8) {
-        self.put(self.at, byte);
+        if let Some(place) = self.free.get_mut(self.at) {
+            *place = byte;
+        }
         self.at += 1;
     }
 
     #[inline]
-    fn put(&self, at: usize, byte: u8) {
-        if let Some(slot) = self.free.get(at) {
-            slot.store(byte, Relaxed);
-        }
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.put(self.at, bytes);
+        self.at += bytes.len();
     }
 
     #[inline]
-    pub(crate) fn raw(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.byte(byte);
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.free.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
         }
     }
 
@@ -69,9 +69,7 @@ impl<'a> Packer<'a> {
         self.text(overload);
         write(self);
         let bytes = (self.at - head - 4) as u32;
-        for (i, byte) in bytes.to_le_bytes().into_iter().enumerate() {
-            self.put(head + i, byte);
-        }
+        self.put(head, &bytes.to_le_bytes());
     }
 
     /// Whether from here on it is written down which tensors they are.
@@ -129,7 +127,23 @@ impl<'a> Packer<'a> {
         for i in 0..tensor.shape.len() {
             self.number(tensor.strides.get(i).map_or(0, |&stride| stride as u64));
         }
-        self.text(tensor.dtype);
+        self.dtype(tensor.dtype);
+    }
+
+    /// Names of element types have four letters at most: one store, where text takes a call. Any
+    /// other is text after four bytes that no name has.
+    #[inline]
+    fn dtype(&mut self, name: &str) {
+        let word = match *name.as_bytes() {
+            [a, b] => [a, b, 0, 0],
+            [a, b, c] => [a, b, c, 0],
+            [a, b, c, d] => [a, b, c, d],
+            _ => LONG,
+        };
+        self.raw(&word);
+        if word == LONG {
+            self.text(name);
+        }
     }
 
     #[cold]
@@ -150,6 +164,9 @@ impl<'a> Packer<'a> {
         self.number(number);
     }
 }
+
+/// In place of an element type's name: it follows as text.
+const LONG: [u8; 4] = [0xff; 4];
 
 /// Small numbers for small integers of either sign.
 fn zigzag(value: i64) -> u64 {
@@ -291,7 +308,17 @@ impl Unpacker<'_> {
     fn tensor(&mut self) -> Option<TensorInput> {
         let shape = self.many(Self::number)?;
         let strides = (0..shape.len()).map(|_| self.number()).collect::<Option<_>>()?;
-        Some(TensorInput { shape, strides, dtype: self.text()?, identity: None })
+        Some(TensorInput { shape, strides, dtype: self.dtype()?, identity: None })
+    }
+
+    fn dtype(&mut self) -> Option<String> {
+        let (&word, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        if word == LONG {
+            return self.text();
+        }
+        let letters = word.iter().take_while(|&&letter| letter != 0).count();
+        Some(String::from_utf8_lossy(&word[..letters]).into_owned())
     }
 
     /// A tensor with its tag, and its identity if it has one.
@@ -359,8 +386,8 @@ mod tests {
     #[test]
     fn every_kind_of_argument_comes_back() {
         let tensor = TensorArgument { shape: &[2, 300], strides: &[300, 1], dtype: "f32", source: None };
-        let arena: Vec<AtomicU8> = (0..512).map(|_| AtomicU8::new(0)).collect();
-        let mut packer = Packer::new(&arena);
+        let mut arena = [0; 512];
+        let mut packer = Packer::new(&mut arena);
         packer.record(1 << 40, 7, "out", |packer| {
             let mut visit = |argument: Argument<'_>| packer.argument(argument);
             visit(Argument::Tensor(tensor));
@@ -374,7 +401,8 @@ mod tests {
             visit(Argument::Text("sum"));
             visit(Argument::None);
         });
-        let bytes: Vec<u8> = arena[..packer.written()].iter().map(|byte| byte.load(Relaxed)).collect();
+        let written = packer.written();
+        let bytes = &arena[..written];
         assert_eq!(u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize, bytes.len() - 4);
         let mut unpacker = Unpacker(&bytes[4..]);
         let head = Head { flops: 1 << 40, stack: 7, overload: "out".to_owned() };
@@ -412,16 +440,17 @@ mod tests {
         }
         let known =
             Known(Identity { tensor: 1 << 40, storage: 4096, offset: 3, version: 300, device: Device::CPU });
-        let number = TensorArgument { shape: &[], strides: &[], dtype: "f64", source: None };
+        let number = TensorArgument { shape: &[], strides: &[], dtype: "float8_e4m3", source: None };
         let tensor = TensorArgument { shape: &[2], strides: &[1], dtype: "f32", source: Some(&known) };
-        let arena: Vec<AtomicU8> = (0..512).map(|_| AtomicU8::new(0)).collect();
-        let mut packer = Packer::new(&arena);
+        let mut arena = [0; 512];
+        let mut packer = Packer::new(&mut arena);
         packer.identify(true);
         packer.argument(Argument::Tensor(tensor));
         packer.argument(Argument::Tensors(&[number, tensor]));
         packer.argument(Argument::Int(5));
         packer.owned(Role::State, &tensor);
-        let bytes: Vec<u8> = arena[..packer.written()].iter().map(|byte| byte.load(Relaxed)).collect();
+        let written = packer.written();
+        let bytes = &arena[..written];
         let input = |shape: &[u64], strides: &[u64], dtype: &str, identity| TensorInput {
             shape: shape.to_vec(),
             strides: strides.to_vec(),
@@ -429,9 +458,9 @@ mod tests {
             identity,
         };
         let back = input(&[2], &[1], "f32", Some(known.0));
-        let mut unpacker = Unpacker(&bytes);
+        let mut unpacker = Unpacker(bytes);
         let arguments: Vec<Input> = unpacker.by_ref().collect();
-        let list = Input::Tensors(vec![input(&[], &[], "f64", None), back.clone()]);
+        let list = Input::Tensors(vec![input(&[], &[], "float8_e4m3", None), back.clone()]);
         assert_eq!(arguments, [Input::Tensor(back.clone()), list, Input::Int(5)]);
         assert_eq!(unpacker.owned(), Some((Role::State, back)));
         assert_eq!(unpacker.owned(), None);

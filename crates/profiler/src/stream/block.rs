@@ -88,7 +88,7 @@ impl Encoder {
             }
             Name::Packed { at, bytes } => {
                 self.number(u64::from(bytes) << 1 | 1);
-                self.bytes.extend(chunk.bytes(at).take(bytes as usize));
+                self.bytes.extend_from_slice(chunk.bytes(at).get(..bytes as usize).unwrap_or_default());
             }
         }
         let details = call.details().map(|at| chunk.packed(at));

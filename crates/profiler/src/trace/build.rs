@@ -166,8 +166,8 @@ impl Builder<'_> {
         let name = match call.name {
             Name::Static(name) => self.names.fixed(name, evaluate),
             Name::Packed { at, bytes } => {
-                let bytes: Vec<u8> = chunk.bytes(at).take(bytes as usize).collect();
-                self.names.text(&String::from_utf8_lossy(&bytes), evaluate)
+                let text = chunk.bytes(at).get(..bytes as usize).unwrap_or_default();
+                self.names.text(&String::from_utf8_lossy(text), evaluate)
             }
         };
         let mut record = Record::new(kind(call.kind), name, call.id, start, end);
@@ -199,9 +199,7 @@ impl Builder<'_> {
     /// Copies a packed record to the end; returns what stands before the arguments.
     fn copy_details(&mut self, chunk: &Chunk, at: u32) -> Head {
         let copy = self.details.len();
-        self.details.extend(chunk.bytes(at).take(4));
-        let length = super::length_at(&self.details, copy);
-        self.details.extend(chunk.bytes(at).skip(4).take(length));
+        self.details.extend_from_slice(chunk.packed(at));
         Unpacker(self.details.get(copy + 4..).unwrap_or_default()).head().unwrap_or_default()
     }
 
