@@ -1,43 +1,44 @@
 //! A number that many threads change and few read: each thread has a part of its own.
 //!
 //! Every tensor adds to it when it is made and when it goes: two locked instructions, if all threads
-//! shared one counter, and small tensors would notice.
+//! shared one counter, and small tensors would notice. Who must know the total after each change
+//! pays for one: such changes all go to one part, whose order is theirs.
 
 use parking_lot::Mutex;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// What one thread has added, alone in its cache line. Only its thread writes to it.
-#[derive(Default)]
 #[repr(align(64))]
-struct Part(AtomicI64);
-
-/// All parts there ever were, and those whose thread has ended. They keep what they count, and
-/// the next thread goes on from there.
-struct Parts {
-    all: Vec<&'static Part>,
-    free: Vec<&'static Part>,
+struct Part {
+    amount: AtomicI64,
+    next: OnceLock<&'static Part>,
 }
 
-impl Parts {
-    fn total(&self) -> u64 {
-        let parts: i64 = self.all.iter().map(|Part(part)| part.load(Relaxed)).sum();
-        u64::try_from(parts + REST.load(Relaxed)).unwrap_or(0)
+impl Part {
+    const fn new() -> Part {
+        Part { amount: AtomicI64::new(0), next: OnceLock::new() }
     }
 }
 
-static PARTS: Mutex<Parts> = Mutex::new(Parts { all: Vec::new(), free: Vec::new() });
-/// What is added while a thread ends, when it has no part any more.
-static REST: AtomicI64 = AtomicI64::new(0);
+/// The first of all parts there ever were: what is added by those who want to know the total, or
+/// while a thread ends and has no part of its own any more.
+static SHARED: Part = Part::new();
+/// Parts whose thread has ended. They keep what they count, and the next thread goes on from there.
+static FREE: Mutex<Vec<&'static Part>> = Mutex::new(Vec::new());
 
 struct Mine(&'static Part);
 
 impl Mine {
     fn take() -> Mine {
-        let mut parts = PARTS.lock();
-        let free = parts.free.pop();
+        let free = FREE.lock().pop();
         Mine(free.unwrap_or_else(|| {
-            let part: &'static Part = Box::leak(Box::default());
-            parts.all.push(part);
+            let part: &'static Part = Box::leak(Box::new(Part::new()));
+            let mut last = &SHARED;
+            // Somebody may append at the same moment: then ours comes after theirs.
+            while let Err(part) = last.next.set(part) {
+                last = last.next.get().copied().unwrap_or(part);
+            }
             part
         }))
     }
@@ -45,7 +46,7 @@ impl Mine {
 
 impl Drop for Mine {
     fn drop(&mut self) {
-        PARTS.lock().free.push(self.0);
+        FREE.lock().push(self.0);
     }
 }
 
@@ -56,25 +57,27 @@ thread_local! {
 /// Adds to the number.
 #[inline]
 pub(crate) fn add(amount: i64) {
-    let added = MINE.try_with(|Mine(Part(part))| part.store(part.load(Relaxed) + amount, Relaxed));
+    let added = MINE.try_with(|Mine(part)| part.amount.store(part.amount.load(Relaxed) + amount, Relaxed));
     if added.is_err() {
-        REST.fetch_add(amount, Relaxed);
+        SHARED.amount.fetch_add(amount, Relaxed);
     }
 }
 
-/// Adds to the number and tells it: threads that all call this take turns, so that each sees what
-/// those before it left.
+/// Adds to the number and tells it. Threads that all call this see totals one after the other.
 pub(crate) fn add_and_total(amount: i64) -> u64 {
-    // A thread's first call takes a part, under the same lock.
-    add(0);
-    let parts = PARTS.lock();
-    add(amount);
-    parts.total()
+    let shared = SHARED.amount.fetch_add(amount, Relaxed) + amount;
+    u64::try_from(shared + threads()).unwrap_or(0)
 }
 
 /// The number. What other threads do meanwhile may or may not be in it.
 pub(crate) fn total() -> u64 {
-    PARTS.lock().total()
+    u64::try_from(SHARED.amount.load(Relaxed) + threads()).unwrap_or(0)
+}
+
+/// The sum over the parts of threads.
+fn threads() -> i64 {
+    let parts = std::iter::successors(SHARED.next.get(), |part| part.next.get());
+    parts.map(|part| part.amount.load(Relaxed)).sum()
 }
 
 #[cfg(test)]
@@ -90,7 +93,7 @@ mod tests {
         (0..100).for_each(|_| on_a_thread(MUCH));
         let after = total() as i64;
         assert_eq!((after - before + MUCH / 2) / MUCH, 100);
-        assert!(PARTS.lock().all.len() < 100);
+        assert!(std::iter::successors(SHARED.next.get(), |part| part.next.get()).count() < 100);
         (0..100).for_each(|_| on_a_thread(-MUCH));
         take_turns(MUCH);
     }
