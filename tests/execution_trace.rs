@@ -136,6 +136,7 @@ fn looks_like(ours: &Value, theirs: &Value) -> bool {
     shapes(ours, "inputs") == shapes(theirs, "inputs")
         && shapes(ours, "outputs") == shapes(theirs, "outputs")
         && *attribute(ours, "scope") == theirs["attrs"]["scope"]
+        && *attribute(ours, "op_schema") == theirs["attrs"]["op_schema"]
         && agree(is("seq_id", -1))
         && agree(is("fw_parent", 0))
         && agree(is("fw_tid", 0))

@@ -67,6 +67,22 @@ fn profiler_captures_dispatch_ops() {
     assert_eq!(phases, [Phase::Forward, Phase::Backward, Phase::Backward]);
 }
 
+/// What torch 2.15 shows for the same calls.
+#[test]
+fn overloads_are_named_as_torch_names_them() {
+    let x = Tensor::new([1.0f32, 2.0]).unwrap();
+    let mut profiler = Profiler::builder().capture_overload_names(true).start().unwrap();
+    x.add(&x).unwrap().pow(2.0).unwrap().sum().unwrap();
+    x.reshape([2, 1]).unwrap().sum_dims(&[0], false).unwrap();
+    profiler.stop().unwrap();
+    let events = profiler.events().unwrap();
+    let seen: Vec<String> =
+        events.map(|event| [event.name(), event.overload_name().unwrap_or("")].join(".")).collect();
+    let expected = ["aten::add.Tensor", "aten::pow.Tensor_Scalar", "aten::sum."];
+    assert_eq!(seen[..3], expected);
+    assert_eq!(seen.last().unwrap(), "aten::sum.dim_IntList");
+}
+
 #[test]
 fn copies_that_a_kernel_makes_beside_its_work_are_counted() {
     let (single, double) = (Tensor::ones([10, 10], ()).unwrap(), Tensor::ones([10, 10], DType::F64).unwrap());

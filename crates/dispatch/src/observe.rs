@@ -142,9 +142,9 @@ pub struct Sequence {
 pub trait Call {
     /// The public name, e.g. `aten::add`.
     fn name(&self) -> Name<'_>;
-    /// Which of several operators with that name, e.g. `Tensor` for `aten::add.Tensor`; empty if
-    /// there is one only, or it is not known.
-    fn overload(&self) -> &'static str {
+    /// The operator's public signature, e.g. `aten::add.Tensor(Tensor self, …) -> Tensor`; empty if
+    /// there is none. Looked up, so only for those who ask for it.
+    fn schema(&self) -> &'static str {
         ""
     }
     /// For a module's call, a number that stays the same for all calls of one module; 0 if

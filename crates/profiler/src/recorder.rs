@@ -159,7 +159,7 @@ fn instance(call: &dyn Call) -> Option<Sequence> {
 fn describe_further(filler: &mut Filler, wants: u32, call: &dyn Call) -> std::result::Result<u32, Full> {
     let flops = if wants & FLOPS == 0 { 0 } else { call.flops() };
     let stack = if wants & STACK == 0 { 0 } else { stack::capture() };
-    let overload = if wants & OVERLOADS == 0 { "" } else { call.overload() };
+    let overload = if wants & OVERLOADS == 0 { "" } else { overload(call.schema()) };
     filler.pack(|packer| {
         packer.identify(wants & IDENTITIES != 0);
         packer.record(flops, stack, overload, |packer| {
@@ -171,6 +171,12 @@ fn describe_further(filler: &mut Filler, wants: u32, call: &dyn Call) -> std::re
             }
         });
     })
+}
+
+/// What tells an operator from others of its name: `Tensor` in `aten::add.Tensor(…)`.
+fn overload(schema: &str) -> &str {
+    let name = schema.split('(').next().unwrap_or_default();
+    name.split_once('.').map_or("", |(_, overload)| overload)
 }
 
 /// The windows that are open now.

@@ -1,7 +1,7 @@
 //! Operators made of other operators: a span around them, so that a trace nests.
 
 use crate::Device;
-use crate::op::{Inputs, sequence_here};
+use crate::op::{Inputs, schema, sequence_here};
 use cresset_dispatch::observe::{self, Argument, Call, Name, Sequence, Span};
 
 /// Tells observers that the operator `name` is at work until the guard drops.
@@ -27,6 +27,10 @@ struct Composite<I, F> {
 impl<I: Inputs, F: Fn(&mut dyn FnMut(Argument<'_>))> Call for Composite<I, F> {
     fn name(&self) -> Name<'_> {
         Name::Static(self.name)
+    }
+
+    fn schema(&self) -> &'static str {
+        schema::of(self.name, |visit| self.arguments(visit))
     }
 
     fn device(&self) -> Option<Device> {

@@ -148,6 +148,8 @@ fn float(value: f64) -> String {
 pub(super) struct Node {
     pub(super) id: u64,
     pub(super) name: String,
+    /// The operator's signature; empty if it has none.
+    pub(super) schema: &'static str,
     pub(super) parent: u64,
     pub(super) inputs: Values,
     pub(super) outputs: Values,
@@ -189,7 +191,7 @@ impl Node {
             ("scope", "uint64", (self.scope as u8).to_string()),
             ("tid", "uint64", self.thread.to_string()),
             ("fw_tid", "uint64", self.forward_thread.to_string()),
-            ("op_schema", "string", "\"\"".to_owned()),
+            ("op_schema", "string", quoted(self.schema)),
             ("kernel_backend", "string", "\"\"".to_owned()),
             ("kernel_file", "string", "\"\"".to_owned()),
             ("tensor_range", "string", "\"\"".to_owned()),

@@ -170,6 +170,7 @@ impl State {
         self.calls += 1;
         node.call = self.calls;
         node.name = call.name().as_str().to_owned();
+        node.schema = call.schema();
         node.scope = match kind {
             Kind::Operator | Kind::Evaluate => Scope::Function,
             Kind::Backward => Scope::Backward,

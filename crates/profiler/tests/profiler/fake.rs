@@ -26,7 +26,7 @@ pub(crate) struct Op {
     pub(crate) shapes: Vec<Vec<usize>>,
     pub(crate) flops: u64,
     pub(crate) sequence: Option<Sequence>,
-    pub(crate) overload: &'static str,
+    pub(crate) schema: &'static str,
     pub(crate) instance: u64,
 }
 
@@ -39,7 +39,7 @@ impl Op {
             shapes: vec![],
             flops: 0,
             sequence: None,
-            overload: "",
+            schema: "",
             instance: 0,
         }
     }
@@ -64,8 +64,8 @@ impl Op {
         Op { sequence: Some(Sequence { number, forward_thread }), ..self }
     }
 
-    pub(crate) fn overload(self, overload: &'static str) -> Op {
-        Op { overload, ..self }
+    pub(crate) fn schema(self, schema: &'static str) -> Op {
+        Op { schema, ..self }
     }
 
     /// A module's call.
@@ -85,8 +85,8 @@ impl Call for Op {
         Name::Static(self.name)
     }
 
-    fn overload(&self) -> &'static str {
-        self.overload
+    fn schema(&self) -> &'static str {
+        self.schema
     }
 
     fn instance(&self) -> u64 {
@@ -253,9 +253,10 @@ impl Allocator {
     }
 }
 
-/// A fresh directory for one test.
+/// A fresh directory for one test, below those of the build: what is left there is overwritten by
+/// the next run.
 pub(crate) fn directory(name: &str) -> std::path::PathBuf {
-    let path = std::env::temp_dir().join(format!("cresset-profiler-{name}-{}", std::process::id()));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("profiler").join(name);
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(&path).unwrap();
     path

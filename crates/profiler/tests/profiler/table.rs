@@ -200,8 +200,8 @@ fn rows_describe_their_first_event_and_add_up() {
 fn overloads_split_rows_when_asked() {
     let _alone = alone();
     let body = |_: &mut Profiler| {
-        Op::new("aten::add").overload("Tensor").run(|| ());
-        Op::new("aten::add").overload("Scalar").run(|| ());
+        Op::new("aten::add").schema("aten::add.Tensor(Tensor self, Tensor other) -> Tensor").run(|| ());
+        Op::new("aten::add").schema("aten::add.Scalar(Tensor self, Scalar other) -> Tensor").run(|| ());
         op("aten::relu");
     };
     let ((), profiler) = Profiler::builder().capture_overload_names(true).run(body).unwrap();

@@ -11,6 +11,7 @@
 
 mod inputs;
 mod output;
+pub(crate) mod schema;
 
 pub use inputs::{Given, Inputs, Operand};
 pub use output::{Output, Spec};
@@ -348,6 +349,10 @@ pub(crate) struct InFlight<'o, 'i, O: Op> {
 impl<O: Op> Call for InFlight<'_, '_, O> {
     fn name(&self) -> Name<'_> {
         Name::Static(self.name)
+    }
+
+    fn schema(&self) -> &'static str {
+        schema::of(self.name, |visit| self.arguments(visit))
     }
 
     fn device(&self) -> Option<Device> {
