@@ -176,10 +176,10 @@ impl Builder {
     /// Writes events to the file `path` while the session runs, so that it may be longer than memory
     /// holds. [`key_averages`](Profiler::key_averages) and
     /// [`export_chrome_trace`](Profiler::export_chrome_trace) then work piece by piece; all else loads
-    /// the whole recording first. The file is for this profiler alone: one that is there already is
-    /// replaced, and it is removed with the profiler; of several
-    /// cycles of a schedule it holds the last. If it cannot be written on, what was recorded until then
-    /// is kept, and [`stop`](Profiler::stop) says why.
+    /// the whole recording first. The file is for this profiler alone: nothing may be there yet, and it is
+    /// removed with the profiler; of several cycles of a schedule it holds the last. What devices did is
+    /// kept in memory. If the file cannot be written on, what was recorded until then is kept, and
+    /// [`stop`](Profiler::stop) says why.
     ///
     /// ```
     /// # let directory = std::env::temp_dir();

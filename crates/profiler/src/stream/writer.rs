@@ -58,11 +58,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Begins to write what `view` shows to `path`.
+    /// Begins to write what `view` shows to `path`, which must be free: it is removed in the end.
     pub(crate) fn start(path: &Path, view: View) -> Result<Writer> {
         let fault = |source| Error::Write { path: path.to_owned(), source };
-        let file =
-            File::options().read(true).write(true).create(true).truncate(true).open(path).map_err(fault)?;
+        let file = File::options().read(true).write(true).create_new(true).open(path).map_err(fault)?;
         let stop = Arc::new(AtomicU32::new(0));
         let work = Work::new(file, view);
         let stopped = stop.clone();

@@ -150,6 +150,18 @@ fn a_file_that_cannot_be_made_is_an_error_of_the_start() {
     assert!(!profiler.is_running() && !cresset_dispatch::observe::is_watched());
 }
 
+#[test]
+fn a_file_that_is_there_already_is_refused_and_kept() {
+    let _alone = alone();
+    let path = directory("stream-taken").join("thesis.txt");
+    std::fs::write(&path, "years of work").unwrap();
+    let mut profiler = Profiler::builder().stream_to(&path).build().unwrap();
+    let error = profiler.start().unwrap_err().to_string();
+    assert!(error.ends_with("thesis.txt: File exists (os error 17)"), "{error}");
+    drop(profiler);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "years of work");
+}
+
 /// The disk is full for a process that may write no more than 1 MiB to a file.
 #[test]
 fn a_disk_that_fills_up_is_told_at_the_stop_and_what_was_written_is_kept() {
