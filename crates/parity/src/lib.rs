@@ -8,7 +8,8 @@
 //! - [`modules`] is the same for modules: how each is made and called, and what is compared;
 //! - `replay` runs a case and compares values, gradients and gradients of gradients;
 //! - `stream` is what torch's generator gave while calls were recorded;
-//! - `report` counts the verdicts.
+//! - `report` counts the verdicts;
+//! - `trace` lays two traces of one program side by side.
 //!
 //! What is not registered, and arguments that nobody asked for, are reported as unsupported:
 //! nothing passes that was not computed and compared.
@@ -26,9 +27,11 @@ mod replay;
 mod report;
 mod stream;
 mod subscript;
+mod trace;
 mod value;
 
 pub use arguments::{Arguments, Either, KEYWORD, Term, Zero};
 pub use golden::{BadFile, Golden};
 pub use replay::{Verdict, replay, replay_error};
 pub use report::{OPERATORS, Report, Row, Suite, markdown};
+pub use trace::{Column, Group, TraceReport, What, compare_traces};

@@ -1,7 +1,10 @@
 //! `cresset parity`: recorded answers of PyTorch against ours.
 
+mod trace;
+
 use super::{Outcome, say};
 use clap::{Args, Subcommand};
+use cresset::Device;
 use cresset_parity::modules::{MODULES, replay_folder};
 use cresset_parity::{OPERATORS, Report, Row, Verdict, markdown};
 use std::path::{Path, PathBuf};
@@ -30,6 +33,8 @@ enum Suite {
         #[command(flatten)]
         replay: Replay,
     },
+    /// Compare two traces of one program, call by call
+    Trace(trace::Arguments),
 }
 
 #[derive(Args)]
@@ -51,24 +56,33 @@ struct Replay {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let (suite, replay) = match &arguments.suite {
-        Suite::Ops { replay, .. } => (OPERATORS, replay),
-        Suite::Modules { replay, .. } => (MODULES, replay),
-    };
+    match &arguments.suite {
+        Suite::Ops { op, replay } => answers(&OPERATORS, replay, |device, show| {
+            Report::replay(&replay.folder, op.as_deref(), device, show)
+        }),
+        Suite::Modules { module, replay } => answers(&MODULES, replay, |device, show| {
+            replay_folder(&replay.folder, module.as_deref(), device, show)
+        }),
+        Suite::Trace(arguments) => trace::run(arguments),
+    }
+}
+
+/// Replays answers on the device that was asked for, tells of each file, and sums up.
+fn answers(
+    suite: &cresset_parity::Suite,
+    replay: &Replay,
+    run: impl FnOnce(Device, &mut dyn FnMut(&Row)) -> Outcome<Report>,
+) -> Outcome {
     let device = cresset::device(&replay.device)?;
-    say(Report::header(&suite))?;
+    say(Report::header(suite))?;
     let mut told: Outcome = Ok(());
-    let show = |row: &Row| {
+    let report = run(device, &mut |row| {
         if told.is_ok() {
             told = tell(row, replay.reasons);
         }
-    };
-    let report = match &arguments.suite {
-        Suite::Ops { op, .. } => Report::replay(&replay.folder, op.as_deref(), device, show),
-        Suite::Modules { module, .. } => replay_folder(&replay.folder, module.as_deref(), device, show),
-    }?;
+    })?;
     told?;
-    say(Report::header(&suite))?;
+    say(Report::header(suite))?;
     report.totals().iter().try_for_each(say)?;
     if let Some(path) = &replay.json {
         write(path, &serde_json::to_string_pretty(&report.json())?)?;
