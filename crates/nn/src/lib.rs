@@ -30,7 +30,7 @@
 //! ```
 //!
 //! Options of a layer are methods that give it back, or an error that names what would have been
-//! accepted: `Linear::new(4, 8)?.bias(false)?`.
+//! accepted: `Conv2d::new(3, 16, 3)?.padding(1)?`. Those of activations are fields.
 
 #![forbid(unsafe_code)]
 
@@ -41,33 +41,57 @@ mod activation;
 mod call;
 mod check;
 mod clip;
+mod container;
+mod convolution;
+mod dims;
+mod distance;
+mod dropout;
+mod embedding;
 mod forward;
+pub mod functional;
 mod hooks;
 pub mod init;
 mod linear;
 mod loss;
 mod members;
 mod module;
+mod normalization;
+mod padding;
 mod parameter;
+mod pooling;
 mod recurrent;
 mod sequential;
+mod shape;
+mod softmax;
 mod state;
 mod tensors;
 mod thin;
 mod training;
 
-pub use activation::{Relu, Sigmoid, Tanh};
+pub use activation::*;
 pub use clip::*;
+pub use container::{ModuleDict, ModuleList};
+pub use convolution::*;
 pub use cresset_nn_derive::Module;
+pub use cresset_tensor::ops::{Approximate, Bagging, Interpolation};
 pub use cresset_tensor::{DType, Device, Error, Result, Tensor};
+pub use dims::{Edges, PerDim};
+pub use distance::{CosineSimilarity, PairwiseDistance};
+pub use dropout::*;
+pub use embedding::{Embedding, EmbeddingBag};
 pub use forward::{Forward, Layer};
 pub use hooks::{HookHandle, Hooked, Hooks};
-pub use linear::Linear;
+pub use linear::{Bilinear, Linear};
 pub use loss::*;
 pub use members::{Member, Members};
 pub use module::{AsModule, Incompatible, Module};
+pub use normalization::*;
+pub use padding::*;
 pub use parameter::{Buffer, Parameter};
+pub use pooling::*;
 pub use recurrent::*;
 pub use sequential::Sequential;
+pub use shape::*;
+pub use softmax::*;
 pub use tensors::Tensors;
 pub use training::Training;

@@ -94,7 +94,7 @@ pub trait Module: AsModule + Any + Send + Sync {
     /// let model = Sequential::new().push(Linear::new(4, 8)?).push(Relu).push(Linear::new(8, 2)?);
     /// model.apply(&mut |module| {
     ///     if let Some(linear) = (module as &dyn Any).downcast_ref::<Linear>() {
-    ///         cresset_tensor::autograd::without_grad(|| linear.weight.tensor().fill_(0.5))?;
+    ///         cresset_nn::init::xavier_uniform_(&linear.weight.tensor(), 1.0)?;
     ///     }
     ///     Ok(())
     /// })?;

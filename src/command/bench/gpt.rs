@@ -4,7 +4,7 @@ use super::Outcome;
 use super::harness::{Harness, Work};
 use super::training::{adamw, classes, step};
 use cresset::Result;
-use cresset::nn::Parameter;
+use cresset::nn::{Embedding, LayerNorm};
 use cresset::prelude::*;
 use cresset::tensor::ops::{Approximate, Attention};
 
@@ -62,10 +62,10 @@ impl Gpt {
             blocks = blocks.push(Block::new(attend)?);
         }
         Ok(Gpt {
-            tokens: Embedding::new(VOCABULARY)?,
-            positions: Embedding::new(CONTEXT)?,
+            tokens: Embedding::new(VOCABULARY, FEATURES)?,
+            positions: Embedding::new(CONTEXT, FEATURES)?,
             blocks,
-            norm: LayerNorm::new()?,
+            norm: LayerNorm::new(FEATURES)?,
             head: Linear::new(FEATURES, VOCABULARY)?,
             places: Tensor::arange(CONTEXT as i64)?,
         })
@@ -100,10 +100,10 @@ struct Block {
 impl Block {
     fn new(attend: Attend) -> Result<Block> {
         Ok(Block {
-            attention_norm: LayerNorm::new()?,
+            attention_norm: LayerNorm::new(FEATURES)?,
             query_key_value: Linear::new(FEATURES, 3 * FEATURES)?,
             projection: Linear::new(FEATURES, FEATURES)?,
-            linear_norm: LayerNorm::new()?,
+            linear_norm: LayerNorm::new(FEATURES)?,
             up: Linear::new(FEATURES, 4 * FEATURES)?,
             down: Linear::new(4 * FEATURES, FEATURES)?,
             attend,
@@ -136,46 +136,6 @@ impl Forward for Block {
         let x = x.add(&self.attention(&self.attention_norm.call(x)?)?)?;
         let wide = self.up.call(&self.linear_norm.call(&x)?)?.gelu(Approximate::Tanh)?;
         x.add(&self.down.call(&wide)?)
-    }
-}
-
-/// A row of features for each index.
-#[derive(Module)]
-struct Embedding(#[module(name = "weight")] Parameter);
-
-impl Embedding {
-    fn new(rows: usize) -> Result<Embedding> {
-        Ok(Embedding(Parameter::new(Tensor::randn([rows, FEATURES], ())?)?))
-    }
-}
-
-impl Forward for Embedding {
-    type Output = Tensor;
-
-    fn forward(&self, indices: &Tensor) -> Result<Tensor> {
-        self.0.tensor().embedding(indices, None)
-    }
-}
-
-#[derive(Module)]
-struct LayerNorm {
-    weight: Parameter,
-    bias: Parameter,
-}
-
-impl LayerNorm {
-    fn new() -> Result<LayerNorm> {
-        let weight = Parameter::new(Tensor::ones([FEATURES], ())?)?;
-        let bias = Parameter::new(Tensor::zeros([FEATURES], ())?)?;
-        Ok(LayerNorm { weight, bias })
-    }
-}
-
-impl Forward for LayerNorm {
-    type Output = Tensor;
-
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.layer_norm(&[FEATURES], Some(&self.weight.tensor()), Some(&self.bias.tensor()), 1e-5)
     }
 }
 

@@ -4,9 +4,8 @@ use super::Outcome;
 use super::harness::{Harness, Work};
 use super::training::{classes, sgd, step};
 use cresset::Result;
-use cresset::nn::{Parameter, init};
+use cresset::nn::{Conv2d, Flatten, MaxPool2d};
 use cresset::prelude::*;
-use cresset::tensor::ops::{Convolving, Pooling};
 
 const BATCH: usize = 64;
 
@@ -20,66 +19,18 @@ pub(super) fn run(harness: &mut Harness) -> Outcome {
 
 fn model() -> Result<Sequential> {
     Ok(Sequential::new()
-        .push(Convolution::new(1, 6, 5)?)
+        .push(Conv2d::new(1, 6, 5)?)
         .push(Relu)
-        .push(MaxPool)
-        .push(Convolution::new(6, 16, 5)?)
+        .push(MaxPool2d::new(2)?)
+        .push(Conv2d::new(6, 16, 5)?)
         .push(Relu)
-        .push(MaxPool)
-        .push(Flatten)
+        .push(MaxPool2d::new(2)?)
+        .push(Flatten::default())
         .push(Linear::new(256, 120)?)
         .push(Relu)
         .push(Linear::new(120, 84)?)
         .push(Relu)
         .push(Linear::new(84, 10)?))
-}
-
-/// Square windows at every place.
-#[derive(Module)]
-struct Convolution {
-    weight: Parameter,
-    bias: Parameter,
-}
-
-impl Convolution {
-    fn new(inputs: usize, outputs: usize, side: usize) -> Result<Convolution> {
-        let places = inputs * side * side;
-        let weight = Parameter::new(init::fan_in_uniform([outputs, inputs, side, side], places)?)?;
-        let bias = Parameter::new(init::fan_in_uniform([outputs], places)?)?;
-        Ok(Convolution { weight, bias })
-    }
-}
-
-impl Forward for Convolution {
-    type Output = Tensor;
-
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.conv2d(&self.weight.tensor(), Some(&self.bias.tensor()), &Convolving::default())
-    }
-}
-
-/// The largest of each 2×2 window.
-#[derive(Module)]
-struct MaxPool;
-
-impl Forward for MaxPool {
-    type Output = Tensor;
-
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.max_pool2d(&Pooling::new([2, 2]))
-    }
-}
-
-/// All features of a sample in a row.
-#[derive(Module)]
-struct Flatten;
-
-impl Forward for Flatten {
-    type Output = Tensor;
-
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.flatten(1, -1)
-    }
 }
 
 #[cfg(test)]

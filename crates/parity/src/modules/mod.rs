@@ -2,14 +2,18 @@
 
 mod activation;
 mod case;
+mod convolution;
 mod linear;
+mod normalization;
+mod pooling;
 mod replay;
+mod shape;
 
 pub use replay::{MODULES, replay_folder};
 
 use crate::arguments::Arguments;
 use cresset_nn::{Forward, Module, Tensors};
-use cresset_tensor::{Result, Tensor};
+use cresset_tensor::{Cause, Error, Result, Tensor};
 use std::sync::Arc;
 
 /// A module of the register.
@@ -59,11 +63,55 @@ fn list(mut output: impl Tensors) -> Vec<Tensor> {
 }
 
 /// The families, each a table.
-static FAMILIES: &[(&str, &[Entry])] = &[("activation", activation::MODULES), ("linear", linear::MODULES)];
+static FAMILIES: &[(&str, &[Entry])] = &[
+    ("activation", activation::PLAIN),
+    ("activation", activation::MODULES),
+    ("convolution", convolution::MODULES),
+    ("linear", linear::MODULES),
+    ("normalization", normalization::MODULES),
+    ("pooling", pooling::MODULES),
+    ("shape", shape::MODULES),
+];
 
 /// The module that torch calls `name`, and its family.
 pub fn find(name: &str) -> Option<(&'static str, &'static Entry)> {
     let mut all =
         FAMILIES.iter().flat_map(|(family, entries)| entries.iter().map(move |entry| (*family, entry)));
     all.find(|(_, entry)| entry.name == name)
+}
+
+/// A number per dimension, or one for all.
+fn dims<const D: usize>(a: &Arguments<'_>, position: usize, name: &'static str) -> Result<[usize; D]> {
+    optional_dims(a, position, name)?.ok_or_else(|| unknown(name, "missing"))
+}
+
+fn dims_or<const D: usize>(
+    a: &Arguments<'_>,
+    position: usize,
+    name: &'static str,
+    default: usize,
+) -> Result<[usize; D]> {
+    Ok(optional_dims(a, position, name)?.unwrap_or([default; D]))
+}
+
+fn optional_dims<const D: usize>(
+    a: &Arguments<'_>,
+    position: usize,
+    name: &'static str,
+) -> Result<Option<[usize; D]>> {
+    let Some(given) = a.get::<Option<Vec<i64>>>(position, name)? else { return Ok(None) };
+    let sizes = given.iter().map(|&number| whole(name, number)).collect::<Result<Vec<_>>>()?;
+    match sizes[..] {
+        [one] => Ok(Some([one; D])),
+        ref all => all.try_into().map(Some).map_err(|_| unknown(name, &format!("{all:?}"))),
+    }
+}
+
+/// A number that must not be negative: a negative one is refused, as its type would here.
+fn whole(name: &str, number: i64) -> Result<usize> {
+    usize::try_from(number).map_err(|_| unknown(name, &number.to_string()))
+}
+
+fn unknown(name: &str, value: &str) -> Error {
+    Error::new(Cause::Argument, "", format_args!("{name} cannot be {value}"))
 }
