@@ -37,10 +37,13 @@ impl<T: ?Sized> Slots<T> {
         self.active.load(Relaxed)
     }
 
-    /// Visits the watchers in `mask`.
-    pub(crate) fn each(&self, mask: u8, mut visit: impl FnMut(usize, &'static T)) {
-        for (i, watcher) in self.watchers.iter().enumerate().filter(|(i, _)| mask & (1 << i) != 0) {
-            if let Some(watcher) = watcher.get() {
+    /// Visits the watchers in `mask`. Most often it is one, so bits are counted, not slots.
+    #[inline]
+    pub(crate) fn each(&self, mut mask: u8, mut visit: impl FnMut(usize, &'static T)) {
+        while mask != 0 {
+            let i = mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            if let Some(watcher) = self.watchers.get(i).and_then(OnceLock::get) {
                 visit(i, *watcher);
             }
         }

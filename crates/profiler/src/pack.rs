@@ -122,6 +122,14 @@ impl<'a> Packer<'a> {
         if self.identities {
             self.identity(tensor);
         }
+        // All of it where there is room, so that the length is known; what is too much is written over.
+        if let Some((bytes, length)) = small(tensor)
+            && let Some(place) = self.free.get_mut(self.at..self.at + SMALL)
+        {
+            place.copy_from_slice(&bytes);
+            self.at += length;
+            return;
+        }
         self.header(Tag::Tensor, tensor.shape.len() as u64);
         tensor.shape.iter().for_each(|&size| self.number(size as u64));
         for i in 0..tensor.shape.len() {
@@ -134,12 +142,7 @@ impl<'a> Packer<'a> {
     /// other is text after four bytes that no name has.
     #[inline]
     fn dtype(&mut self, name: &str) {
-        let word = match *name.as_bytes() {
-            [a, b] => [a, b, 0, 0],
-            [a, b, c] => [a, b, c, 0],
-            [a, b, c, d] => [a, b, c, d],
-            _ => LONG,
-        };
+        let word = word(name);
         self.raw(&word);
         if word == LONG {
             self.text(name);
@@ -167,6 +170,45 @@ impl<'a> Packer<'a> {
 
 /// In place of an element type's name: it follows as text.
 const LONG: [u8; 4] = [0xff; 4];
+
+#[inline]
+fn word(name: &str) -> [u8; 4] {
+    match *name.as_bytes() {
+        [a, b] => [a, b, 0, 0],
+        [a, b, c] => [a, b, c, 0],
+        [a, b, c, d] => [a, b, c, d],
+        _ => LONG,
+    }
+}
+
+/// Bytes of a tensor of at most four dimensions, each below 2^14: tag and rank, two for each size
+/// and each stride, the name of the type.
+const SMALL: usize = 2 + 4 * 4 + 4;
+
+/// What most tensors look like in a record, made in registers and written at once.
+#[inline]
+fn small(tensor: &TensorArgument<'_>) -> Option<([u8; SMALL], usize)> {
+    let (rank, name) = (tensor.shape.len(), word(tensor.dtype));
+    if rank > 4 || tensor.strides.len() != rank || name == LONG {
+        return None;
+    }
+    let mut bytes = [0; SMALL];
+    (bytes[0], bytes[1]) = (Tag::Tensor as u8, rank as u8);
+    let mut at = 2;
+    for &number in tensor.shape.iter().chain(tensor.strides) {
+        if number < 0x80 {
+            bytes[at] = number as u8;
+            at += 1;
+        } else if number < 0x4000 {
+            (bytes[at], bytes[at + 1]) = (number as u8 | 0x80, (number >> 7) as u8);
+            at += 2;
+        } else {
+            return None;
+        }
+    }
+    bytes[at..at + 4].copy_from_slice(&name);
+    Some((bytes, at + 4))
+}
 
 /// Small numbers for small integers of either sign.
 fn zigzag(value: i64) -> u64 {
@@ -428,6 +470,33 @@ mod tests {
                 Input::None,
             ]
         );
+    }
+
+    #[test]
+    fn tensors_of_all_sizes_come_back_also_where_room_ends() {
+        let shapes: [&[usize]; 6] =
+            [&[], &[127, 128], &[16383, 1, 1, 1], &[16384], &[1 << 40, 0], &[2, 3, 4, 5, 6]];
+        for shape in shapes {
+            let tensor = TensorArgument { shape, strides: shape, dtype: "bf16", source: None };
+            let mut counted = Packer::new(&mut []);
+            counted.argument(Argument::Tensor(tensor));
+            // Exactly enough, and more.
+            for room in [counted.written(), 512] {
+                let mut arena = vec![0; room];
+                let mut packer = Packer::new(&mut arena);
+                packer.argument(Argument::Tensor(tensor));
+                let written = packer.written();
+                assert_eq!(written, counted.at);
+                let sizes: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
+                let back = TensorInput {
+                    shape: sizes.clone(),
+                    strides: sizes,
+                    dtype: "bf16".to_owned(),
+                    identity: None,
+                };
+                assert_eq!(Unpacker(&arena[..written]).next(), Some(Input::Tensor(back)));
+            }
+        }
     }
 
     #[test]
