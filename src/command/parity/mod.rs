@@ -1,5 +1,6 @@
 //! `cresset parity`: recorded answers of PyTorch against ours.
 
+mod program;
 mod trace;
 
 use super::{Outcome, say};
@@ -25,6 +26,8 @@ enum Suite {
         #[command(flatten)]
         replay: Replay,
     },
+    /// Run a program written in JSON under our profiler, to be compared with torch's run of it
+    Program(program::Arguments),
     /// Replay recorded modules: values, gradients, buffers, errors
     Modules {
         /// Only this module, e.g. `Linear`
@@ -63,6 +66,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         Suite::Modules { module, replay } => answers(&MODULES, replay, |device, show| {
             replay_folder(&replay.folder, module.as_deref(), device, show)
         }),
+        Suite::Program(arguments) => program::run(arguments),
         Suite::Trace(arguments) => trace::run(arguments),
     }
 }

@@ -30,7 +30,7 @@ impl Entry {
     }
 }
 
-type Call = dyn Fn(&Arguments<'_>) -> Result<Vec<Tensor>>;
+type Call = dyn Fn(&Arguments<'_>) -> Result<Vec<Tensor>> + Send + Sync;
 
 /// A module that was made, and how it is called with recorded arguments.
 pub struct Made {
@@ -47,7 +47,7 @@ impl Made {
     /// A module that is called in a way of its own.
     fn with<M: Module, O: Tensors>(
         module: M,
-        call: impl Fn(&M, &Arguments<'_>) -> Result<O> + 'static,
+        call: impl Fn(&M, &Arguments<'_>) -> Result<O> + Send + Sync + 'static,
     ) -> Result<Made> {
         let module = Arc::new(module);
         let called = module.clone();

@@ -84,6 +84,10 @@ pub(super) const OPS: &[Entry] = &[
     Entry::one("bfloat16", |a| cast(a, DType::BF16)),
     Entry::one("bool", |a| cast(a, DType::Bool)),
     Entry::one("clone", |a| x(a)?.copy_in(memory_format(a, MemoryFormat::Preserve)?)),
+    Entry::one("copy", |a| a.get::<Tensor>(1, "src")?.expand_as(&x(a)?)?.to_dtype(x(a)?.dtype()))
+        .in_place(|x, a| x.copy_(&a.get(1, "src")?)),
+    Entry::one("detach", |a| x(a)?.detach()),
+    Entry::one("zero", |a| x(a)?.zeros_like()).in_place(|x, _| x.zero_()),
     Entry::one("contiguous", |a| x(a)?.contiguous_in(memory_format(a, MemoryFormat::Contiguous)?)),
     Entry::one("double", |a| cast(a, DType::F64)),
     Entry::one("eye", |a| {

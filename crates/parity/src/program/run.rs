@@ -1,0 +1,282 @@
+//! Does what a program says, under our profiler.
+
+use super::{Block, Made, Program, Statement, What};
+use crate::arguments::{Arguments, Tensors};
+use crate::golden::Passed;
+use crate::modules;
+use crate::program::generate::Start;
+use cresset_nn::Module;
+use cresset_profiler::{Profiler, record_function};
+use cresset_tensor::autograd::{self, Pass, in_inference_mode};
+use cresset_tensor::{Cause, DType, Device, Error, Result, Tensor, no_grad};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A program that has run.
+pub struct Ran {
+    /// The profiler, stopped.
+    pub profiler: Profiler,
+    /// The program's results: shape, element type and elements of each, by name.
+    pub results: Json,
+}
+
+impl Program {
+    /// Runs the program on `device`. Its results are in the trace's metadata too.
+    ///
+    /// # Errors
+    /// What failed, and which statement it was.
+    pub fn run(&self, device: Device) -> std::result::Result<Ran, String> {
+        let told = |error: Error| error.to_string();
+        let mut machine = Machine::new(self, device).map_err(told)?;
+        machine.block(&self.before, &mut None)?;
+        let profiler = self.setting.builder().and_then(|builder| builder.start());
+        let mut profiler = profiler.map_err(|error| error.to_string())?;
+        let outcome = machine.block(&self.body, &mut Some(&mut profiler));
+        let stopped = profiler.stop().map_err(|error| error.to_string());
+        outcome.and(stopped)?;
+        let results = self.results(&machine).map_err(told)?;
+        let told = |error: cresset_profiler::Error| error.to_string();
+        profiler.add_metadata_json("results", &results.to_string()).map_err(told)?;
+        Ok(Ran { profiler, results })
+    }
+
+    fn results(&self, machine: &Machine) -> Result<Json> {
+        let mut results = serde_json::Map::new();
+        for (name, number, is_gradient) in &self.results {
+            let tensor = machine.tensors.get(number).cloned();
+            let tensor = if *is_gradient { tensor.and_then(|tensor| tensor.grad()) } else { tensor };
+            results.insert(name.clone(), tensor.map_or(Ok(Json::Null), |tensor| described(&tensor))?);
+        }
+        Ok(Json::Object(results))
+    }
+}
+
+/// A tensor as JSON. What is no number there is a text.
+fn described(tensor: &Tensor) -> Result<Json> {
+    let elements = tensor.detach()?.to(Device::CPU)?.to_dtype(DType::F64)?.to_vec::<f64>()?;
+    let element = |element: &f64| match element {
+        element if element.is_finite() => json!(element),
+        element => json!(element.to_string().to_lowercase()),
+    };
+    let elements: Vec<Json> = elements.iter().map(element).collect();
+    Ok(json!({ "shape": tensor.shape(), "dtype": tensor.dtype().to_string(), "values": elements }))
+}
+
+/// The tensors a thread knows, and what all threads share.
+#[derive(Clone)]
+struct Machine {
+    tensors: Tensors,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    modules: Vec<modules::Made>,
+    device: Device,
+}
+
+type Step<'a> = Option<&'a mut Profiler>;
+type Outcome = std::result::Result<(), String>;
+
+impl Machine {
+    fn new(program: &Program, device: Device) -> Result<Machine> {
+        let mut tensors = BTreeMap::new();
+        for (number, start) in &program.tensors {
+            tensors.insert(*number, start.make(device)?);
+        }
+        let make = |(_, made): &(String, Made)| made.make(&tensors, device);
+        let modules = program.modules.iter().map(make).collect::<Result<_>>()?;
+        Ok(Machine { tensors, shared: Arc::new(Shared { modules, device }) })
+    }
+
+    fn block(&mut self, block: &[Statement], profiler: &mut Step<'_>) -> Outcome {
+        block.iter().try_for_each(|statement| self.statement(statement, profiler))
+    }
+
+    fn statement(&mut self, statement: &Statement, profiler: &mut Step<'_>) -> Outcome {
+        let told = |error: Error| format!("{}: {error}", statement.place);
+        match &statement.what {
+            What::Scope(name, block) => record_function(name).run(|| self.block(block, profiler)),
+            What::NoGrad(block) => {
+                let _guard = no_grad();
+                self.block(block, profiler)
+            }
+            What::Inference(block) => in_inference_mode(|| self.block(block, profiler)),
+            What::Repeat(rounds, block) => (0..*rounds).try_for_each(|_| self.block(block, profiler)),
+            What::Fails(block) => match self.clone().block(block, profiler) {
+                Err(_) => Ok(()),
+                Ok(()) => Err(format!("{}: was to fail, and did not", statement.place)),
+            },
+            What::Threads(blocks) => self.threads(blocks),
+            What::ProfilerStep => match profiler {
+                Some(profiler) => profiler.step().map_err(|error| format!("{}: {error}", statement.place)),
+                None => Err(format!("{}: there is no profiler to step here", statement.place)),
+            },
+            other => self.simple(other).map_err(told),
+        }
+    }
+
+    /// Each block on a thread of its own, with tensors of its own from here on.
+    fn threads(&self, blocks: &[Block]) -> Outcome {
+        std::thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for block in blocks {
+                let mut machine = self.clone();
+                threads.push(scope.spawn(move || machine.block(block, &mut None)));
+            }
+            // All are waited for before the first fault is told.
+            let panicked = |_| Err("a thread panicked".to_owned());
+            let ended =
+                |thread: std::thread::ScopedJoinHandle<'_, Outcome>| thread.join().unwrap_or_else(panicked);
+            let outcomes: Vec<Outcome> = threads.into_iter().map(ended).collect();
+            outcomes.into_iter().collect()
+        })
+    }
+
+    fn simple(&mut self, what: &What) -> Result<()> {
+        match what {
+            What::Call { operation, passed, to } if operation.in_place => {
+                let mut target = self.first(passed)?;
+                let change = operation.entry.change().ok_or_else(|| fault("has no form in place"))?;
+                let arguments = Arguments::new(passed, &self.tensors, self.shared.device);
+                arguments.skip_first();
+                checked(change(&mut target, &arguments), &arguments)?;
+                self.give(to, vec![target])
+            }
+            What::Call { operation, passed, to } => {
+                let arguments = Arguments::new(passed, &self.tensors, self.shared.device);
+                let given = checked(operation.entry.call(&arguments), &arguments)?;
+                self.give(to, given)
+            }
+            What::Module { module, passed, to } => {
+                let arguments = Arguments::new(passed, &self.tensors, self.shared.device);
+                let given = checked((self.shared.modules[*module].call)(&arguments), &arguments)?;
+                self.give(to, given)
+            }
+            What::Backward { of, gradients, retain, create } => {
+                self.backward(of, gradients, *retain, *create)
+            }
+            What::Gradient { of, wrt, retain, create, to } => {
+                let inputs = wrt.iter().map(|number| self.get(*number)).collect::<Result<Vec<_>>>()?;
+                let pass = pass(*retain, *create);
+                let inputs: Vec<&Tensor> = inputs.iter().collect();
+                let given = autograd::grad(&[(&self.get(*of)?, None)], &inputs, pass)?;
+                self.give(to, given.into_iter().flatten().collect())
+            }
+            What::GradOf { of, to } => {
+                let gradient = self.get(*of)?.grad().ok_or_else(|| fault("has no gradient"))?;
+                self.give(&[*to], vec![gradient])
+            }
+            What::ClearGrad(list) => list.iter().try_for_each(|number| {
+                self.get(*number)?.clear_grad();
+                Ok(())
+            }),
+            What::RequiresGrad(list) => {
+                list.iter().try_for_each(|number| self.get(*number)?.set_requires_grad(true))
+            }
+            What::Drop(list) => {
+                list.iter().for_each(|number| drop(self.tensors.remove(number)));
+                Ok(())
+            }
+            What::Train(module, on) => {
+                self.shared.modules[*module].module.set_training(*on);
+                Ok(())
+            }
+            What::Hook { on, gradient, body, gives } => self.hook(*on, *gradient, body, *gives),
+            What::Checkpoint { inputs, body, gives, to } => {
+                let given = self.checkpoint(inputs, body, *gives)?;
+                self.give(&[*to], vec![given])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn backward(
+        &self,
+        of: &[usize],
+        gradients: &Option<Vec<usize>>,
+        retain: bool,
+        create: bool,
+    ) -> Result<()> {
+        let roots = of.iter().map(|number| self.get(*number)).collect::<Result<Vec<_>>>()?;
+        let gradients =
+            gradients.iter().flatten().map(|number| self.get(*number)).collect::<Result<Vec<_>>>()?;
+        let root = |(i, root)| (root, gradients.get(i));
+        let roots: Vec<_> = roots.iter().enumerate().map(root).collect();
+        autograd::backward(&roots, pass(retain, create))
+    }
+
+    fn hook(&self, on: usize, gradient: usize, body: &Arc<Block>, gives: Option<usize>) -> Result<()> {
+        let (machine, body) = (self.clone(), body.clone());
+        self.get(on)?.register_hook(move |incoming| {
+            let mut machine = machine.clone();
+            machine.tensors.insert(gradient, incoming.clone());
+            machine.block(&body, &mut None).map_err(fault)?;
+            gives.map(|number| machine.get(number)).transpose()
+        })?;
+        Ok(())
+    }
+
+    fn checkpoint(&self, inputs: &[usize], body: &Arc<Block>, gives: usize) -> Result<Tensor> {
+        let given = inputs.iter().map(|number| self.get(*number)).collect::<Result<Vec<_>>>()?;
+        let (machine, body, numbers) = (self.clone(), body.clone(), inputs.to_vec());
+        let again = move |inputs: &[Tensor]| {
+            let mut machine = machine.clone();
+            machine.tensors.extend(numbers.iter().copied().zip(inputs.iter().cloned()));
+            machine.block(&body, &mut None).map_err(fault)?;
+            machine.get(gives)
+        };
+        autograd::checkpoint(again, &given)
+    }
+
+    fn get(&self, number: usize) -> Result<Tensor> {
+        self.tensors.get(&number).cloned().ok_or_else(|| fault("a tensor that is not there any more"))
+    }
+
+    fn first(&self, passed: &Passed) -> Result<Tensor> {
+        match passed.args.first() {
+            Some(crate::value::Value::Same(number)) => self.get(*number),
+            _ => Err(fault("what is changed in place is the first argument, a tensor")),
+        }
+    }
+
+    fn give(&mut self, to: &[usize], given: Vec<Tensor>) -> Result<()> {
+        if to.len() > given.len() {
+            return Err(fault(format_args!("gives {} tensors, not {}", given.len(), to.len())));
+        }
+        self.tensors.extend(to.iter().copied().zip(given));
+        Ok(())
+    }
+}
+
+impl Made {
+    fn make(&self, tensors: &Tensors, device: Device) -> Result<modules::Made> {
+        let arguments = Arguments::new(&self.passed, tensors, device);
+        let made = checked((self.entry.make)(&arguments), &arguments)?;
+        for ((_, parameter), number) in made.module.named_parameters().iter().zip(0..) {
+            let seeded =
+                Start::like(parameter, self.seed.wrapping_add(number), self.reach).make(Device::CPU)?;
+            let _guard = no_grad();
+            parameter.copy_(&seeded)?;
+        }
+        made.module.to(device)?;
+        made.module.set_training(self.training);
+        Ok(made)
+    }
+}
+
+fn pass(retain_graph: bool, create_graph: bool) -> Pass {
+    Pass { retain_graph: retain_graph || create_graph, create_graph, allow_unused: true }
+}
+
+/// An argument that nobody asked for is an error: it would have no effect.
+fn checked<T>(outcome: Result<T>, arguments: &Arguments<'_>) -> Result<T> {
+    match arguments.unknown() {
+        Some(name) if outcome.is_ok() => Err(fault(format_args!("does not know the argument {name}"))),
+        _ => outcome,
+    }
+}
+
+fn fault(reason: impl std::fmt::Display) -> Error {
+    Error::new(Cause::Argument, "", reason)
+}

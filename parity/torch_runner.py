@@ -1,0 +1,362 @@
+"""Runs a parity program under torch's profiler: the other half of `cresset parity program`.
+
+    python parity/torch_runner.py PROGRAM.json --trace OUT.json[.gz]
+    python parity/torch_runner.py PROGRAMS... --folder OUT
+
+needs torch 2.4 or newer and nothing else. The language is described in docs/parity-programs.md; what
+is said there about names, values and seeds is done here in torch's own terms.
+"""
+
+import argparse
+import functools
+import gzip
+import json
+import operator
+import os
+import sys
+import tempfile
+import threading
+
+import torch
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
+
+DTYPES = {
+    "f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16,
+    "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8,
+    "bool": torch.bool,
+}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+MEMORY_FORMATS = {
+    "channels_last": torch.channels_last, "channels_last_3d": torch.channels_last_3d,
+    "contiguous_format": torch.contiguous_format, "preserve_format": torch.preserve_format,
+}
+# Operators whose public function has another name.
+FUNCTIONS = {
+    "cross_entropy_loss": torch.nn.functional.cross_entropy,
+    "nll_loss_nd": torch.nn.functional.nll_loss,
+    "index": operator.getitem,
+    "__getitem__": operator.getitem,
+    "_softmax": torch.softmax,
+}
+
+
+def shares(seed, count):
+    """Numbers from 0 to below 1 by SplitMix64, the upper 53 bits of each."""
+    mask, state = (1 << 64) - 1, seed & ((1 << 64) - 1)
+    for _ in range(count):
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        yield ((z ^ (z >> 31)) >> 11) / (1 << 53)
+
+
+def seeded(shape, dtype, seed, low, high):
+    count = 1
+    for size in shape:
+        count *= size
+    elements = [low + share * (high - low) for share in shares(seed, count)]
+    if not dtype.is_floating_point:
+        elements = [float(element // 1) for element in elements]
+    return torch.tensor(elements, dtype=torch.float64).reshape(shape).to(dtype)
+
+
+def start(spec):
+    dtype = DTYPES[spec.get("dtype", "f32")]
+    if "values" in spec:
+        tensor = torch.tensor(floats(spec["values"]), dtype=torch.float64)
+        tensor = tensor.reshape(spec.get("shape", tensor.shape)).to(dtype)
+    else:
+        low, high = (-1.0, 1.0) if dtype.is_floating_point else (0.0, 2.0)
+        low, high = spec.get("from", low), spec.get("to", high)
+        tensor = seeded(spec["shape"], dtype, spec.get("seed", 0), low, high)
+    return tensor.requires_grad_(spec.get("requires_grad", False))
+
+
+def floats(values):
+    return [floats(value) for value in values] if isinstance(values, list) else float(values)
+
+
+def function(name):
+    """The public function of an operator; a method where there is none."""
+    plain = name.removeprefix("aten::")
+    if plain in FUNCTIONS:
+        return FUNCTIONS[plain]
+    for module in (torch.nn.functional, torch, torch.Tensor):
+        try:
+            return functools.reduce(getattr, plain.split("."), module)
+        except AttributeError:
+            continue
+    raise SystemExit(f"torch has no function for {name!r}")
+
+
+class Machine:
+    """The tensors a thread knows, and what all threads share."""
+
+    def __init__(self, tensors, modules, optimizers, profiler=None):
+        self.tensors, self.modules, self.optimizers, self.profiler = tensors, modules, optimizers, profiler
+
+    def fork(self, **tensors):
+        return Machine({**self.tensors, **tensors}, self.modules, self.optimizers)
+
+    def value(self, value):
+        if isinstance(value, str):
+            return self.tensors[value]
+        if isinstance(value, list):
+            return [self.value(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        (kind, inner), = value.items()
+        if kind in "bis":
+            return inner
+        if kind == "l":
+            return [self.value(one) for one in inner]
+        if kind == "u":
+            return tuple(self.value(one) for one in inner)
+        return {
+            "f": float, "dtype": DTYPES.get, "device": torch.device, "memory_format": MEMORY_FORMATS.get,
+            "slice": lambda parts: slice(*parts), "ellipsis": lambda _: ...,
+        }[kind](inner)
+
+    def passed(self, statement):
+        args = [self.value(one) for one in statement.get("args", [])]
+        return args, {name: self.value(one) for name, one in statement.get("kwargs", {}).items()}
+
+    def give(self, to, given):
+        if isinstance(to, list):
+            self.tensors.update(zip(to, given))
+        elif to is not None:
+            while isinstance(given, (tuple, list)):
+                given = given[0]
+            self.tensors[to] = given
+
+    def list(self, names):
+        return [self.tensors[name] for name in ([names] if isinstance(names, str) else names)]
+
+    def block(self, statements):
+        for statement in statements:
+            self.statement(statement)
+
+    def statement(self, one):
+        kind = next(kind for kind in KINDS if kind in one)
+        getattr(self, "do_" + kind)(one[kind], one)
+
+    def do_call(self, name, one):
+        args, kwargs = self.passed(one)
+        self.give(one.get("to"), function(name)(*args, **kwargs))
+
+    def do_module(self, name, one):
+        args, kwargs = self.passed(one)
+        self.give(one.get("to"), self.modules[name](*args, **kwargs))
+
+    def do_backward(self, names, one):
+        gradients = self.list(one["gradients"]) if "gradients" in one else None
+        create = one.get("create_graph", False)
+        retain = one.get("retain_graph", False) or create
+        torch.autograd.backward(self.list(names), gradients, retain_graph=retain, create_graph=create)
+
+    def do_gradient(self, name, one):
+        create = one.get("create_graph", False)
+        retain = one.get("retain_graph", False) or create
+        roots, inputs = self.list(name), self.list(one["wrt"])
+        given = torch.autograd.grad(roots, inputs, retain_graph=retain, create_graph=create, allow_unused=True)
+        self.give(one.get("to"), given)
+
+    def do_grad_of(self, name, one):
+        self.tensors[one["to"]] = self.tensors[name].grad
+
+    def do_clear_grad(self, names, _):
+        for tensor in self.list(names):
+            tensor.grad = None
+
+    def do_requires_grad(self, names, _):
+        for tensor in self.list(names):
+            tensor.requires_grad_()
+
+    def do_drop(self, names, _):
+        for name in [names] if isinstance(names, str) else names:
+            self.tensors.pop(name)
+
+    def do_scope(self, name, one):
+        with record_function(name):
+            self.block(one["do"])
+
+    def do_no_grad(self, block, _):
+        with torch.no_grad():
+            self.block(block)
+
+    def do_inference(self, block, _):
+        with torch.inference_mode():
+            self.block(block)
+
+    def do_fails(self, block, _):
+        try:
+            self.fork().block(block)
+        except (RuntimeError, IndexError, ValueError, TypeError):
+            return
+        raise SystemExit("a statement was to fail, and did not")
+
+    def do_repeat(self, rounds, one):
+        for _ in range(rounds):
+            self.block(one["do"])
+
+    def do_train(self, name, _):
+        self.modules[name].train()
+
+    def do_eval(self, name, _):
+        self.modules[name].eval()
+
+    def do_profiler_step(self, _, __):
+        self.profiler.step()
+
+    def do_step(self, name, _):
+        self.optimizers[name].step()
+
+    def do_zero_grad(self, name, one):
+        self.optimizers[name].zero_grad(set_to_none=one.get("set_to_none", True))
+
+    def do_hook(self, name, one):
+        def hook(gradient):
+            machine = self.fork(**{one["as"]: gradient})
+            machine.block(one["do"])
+            return machine.tensors[one["gives"]] if "gives" in one else None
+
+        self.tensors[name].register_hook(hook)
+
+    def do_checkpoint(self, names, one):
+        names = [names] if isinstance(names, str) else names
+
+        def again(*inputs):
+            machine = self.fork(**dict(zip(names, inputs)))
+            machine.block(one["do"])
+            return machine.tensors[one["gives"]]
+
+        self.tensors[one["to"]] = torch.utils.checkpoint.checkpoint(again, *self.list(names), use_reentrant=False)
+
+    def do_threads(self, blocks, _):
+        machines = [self.fork() for _ in blocks]
+        threads = [threading.Thread(target=m.block, args=(b,)) for m, b in zip(machines, blocks)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+# In this order: a hook has a `do` too, and what tells is its own member.
+KINDS = [
+    "call", "module", "backward", "gradient", "grad_of", "clear_grad", "requires_grad", "drop", "scope",
+    "no_grad", "inference", "fails", "repeat", "train", "eval", "profiler_step", "step", "zero_grad", "hook",
+    "checkpoint", "threads",
+]
+
+
+def module(spec, machine):
+    args, kwargs = machine.passed(spec)
+    made = getattr(torch.nn, spec["type"])(*args, **kwargs)
+    reach = spec.get("reach", 0.5)
+    with torch.no_grad():
+        for number, parameter in enumerate(made.parameters()):
+            parameter.copy_(seeded(parameter.shape, parameter.dtype, spec.get("seed", 0) + number, -reach, reach))
+    return made.train(spec.get("training", True))
+
+
+def optimizer(spec, machine):
+    parameters = []
+    for name in spec["parameters"]:
+        parameters += machine.modules[name].parameters() if name in machine.modules else [machine.tensors[name]]
+    _, kwargs = machine.passed(spec)
+    form = spec.get("implementation", "fused")
+    kwargs["foreach" if form == "foreach" else "fused"] = form in ("foreach", "fused")
+    if form == "single":
+        kwargs = {**kwargs, "foreach": False}
+        kwargs.pop("fused")
+    return getattr(torch.optim, spec["type"])(parameters, **kwargs)
+
+
+def result(machine, name):
+    tensor = machine.tensors.get(name.removesuffix(".grad"))
+    if name.endswith(".grad") and tensor is not None:
+        tensor = tensor.grad
+    if tensor is None:
+        return None
+    values = [v if v == v and abs(v) != float("inf") else str(v) for v in tensor.detach().double().flatten().tolist()]
+    return {"shape": list(tensor.shape), "dtype": NAMES[tensor.dtype], "values": values}
+
+
+def has_threads(statements):
+    inner = [block for one in statements for block in one.values() if isinstance(block, list)]
+    return any("threads" in one for one in statements) or any(
+        has_threads([one for one in block if isinstance(one, dict)]) for block in inner
+    )
+
+
+def flags(setting, all_threads):
+    known = {"record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules", "acc_events"}
+    chosen = {name: value for name, value in setting.items() if name in known}
+    # Only where it is needed: torch records no memory then.
+    experimental = torch._C._profiler._ExperimentalConfig(
+        capture_overload_names=setting.get("capture_overload_names", False), profile_all_threads=all_threads,
+    )
+    cycle = setting.get("schedule")
+    return dict(
+        chosen,
+        activities=[ProfilerActivity.CPU],
+        schedule=schedule(**{"wait": 0, "warmup": 0, **cycle}) if cycle else None,
+        experimental_config=experimental,
+    )
+
+
+def run(program):
+    """Runs a program. Gives the trace of its last window, with results and table among the metadata."""
+    machine = Machine({name: start(spec) for name, spec in program.get("tensors", {}).items()}, {}, {})
+    for name, spec in program.get("modules", {}).items():
+        machine.modules[name] = module(spec, machine)
+    for name, spec in program.get("optimizers", {}).items():
+        machine.optimizers[name] = optimizer(spec, machine)
+    machine.block(program.get("before", []))
+    profiler = profile(**flags(program.get("profiler", {}), has_threads(program["body"])))
+    machine.profiler = profiler
+    profiler.start()
+    try:
+        machine.block(program["body"])
+    finally:
+        profiler.stop()
+    results = {name: result(machine, name) for name in program.get("results", [])}
+    with tempfile.TemporaryDirectory() as directory:
+        plain = os.path.join(directory, "trace.json")
+        profiler.export_chrome_trace(plain)
+        with open(plain) as file:
+            trace = json.load(file)
+    trace["results"] = results
+    trace["table"] = profiler.key_averages().table(sort_by=None, row_limit=-1)
+    return trace
+
+
+def write(program, path):
+    with open(program) as file:
+        trace = run(json.load(file))
+    opened = gzip.open if path.endswith(".gz") else open
+    with opened(path, "wt") as file:
+        json.dump(trace, file, separators=(",", ":"))
+    operators = sum(event.get("cat") == "cpu_op" for event in trace["traceEvents"])
+    print(f"{path}: {operators} operators", file=sys.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="+")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--trace", help="where to write the trace of one program")
+    where.add_argument("--folder", help="where to write PROGRAM.json.gz for each program")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if arguments.trace:
+        (program,) = arguments.programs
+        return write(program, arguments.trace)
+    os.makedirs(arguments.folder, exist_ok=True)
+    for program in arguments.programs:
+        write(program, os.path.join(arguments.folder, os.path.basename(program) + ".gz"))
+
+
+if __name__ == "__main__":
+    main()
