@@ -1,5 +1,6 @@
 //! What can go wrong with a trace, by cause.
 
+use crate::diff::Metric;
 use crate::row::SORT_KEYS;
 use std::fmt;
 use std::io;
@@ -55,6 +56,11 @@ pub enum Error {
         /// The first byte that belongs to no letter.
         place: Place,
     },
+    /// A metric that traces cannot be compared by.
+    Metric {
+        /// The metric that was asked for.
+        asked: String,
+    },
     /// A key that a table cannot be sorted by.
     SortKey {
         /// The key that was asked for.
@@ -68,6 +74,9 @@ impl fmt::Display for Error {
             Error::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
             Error::Format { path, place, message } => write!(f, "{}: {place}: {message}", path.display()),
             Error::Utf8 { path, place } => write!(f, "{}: {place}: not UTF-8", path.display()),
+            Error::Metric { asked } => {
+                write!(f, "cannot compare by {asked:?}: legal metrics are {}", Metric::NAMES.join(", "))
+            }
             Error::SortKey { asked } => {
                 write!(f, "cannot sort by {asked:?}: legal keys are {}", SORT_KEYS.join(", "))
             }

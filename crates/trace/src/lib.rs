@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod diff;
 mod error;
 mod event;
 mod read;
@@ -18,6 +19,7 @@ mod texts;
 mod tree;
 
 pub use check::{Finding, Report, Severity, check_trace};
+pub use diff::{Change, Diff, Metric, Runs, Verdict};
 pub use error::{Error, Place, Result};
 pub use row::{Figure, Row};
 pub use slices::{Detail, Flow, Keep, Kind, Memory, NONE, Slice, Slices, Track};

@@ -53,36 +53,50 @@ pub fn stacks(trace: &Slices, frames: Frames, weight: Weight) -> BTreeMap<String
     }
 }
 
+/// What lies deeper counts for the slice at this depth: the texts of a stack of thousands would
+/// take more than the file.
+const DEEPEST: u32 = 256;
+
 /// Paths through the tree; a path is a number, and knows the path to its parent.
 fn nested(trace: &Slices, tree: &Tree, weigh: impl Fn(usize) -> i64) -> BTreeMap<String, i64> {
     let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
-    // The outer path or the track, the name, and the sum.
-    let mut paths: Vec<(u32, u32, i64)> = Vec::new();
+    // The outer path or the track, the name, the sum, and how many are outside.
+    let mut paths: Vec<(u32, u32, i64, u32)> = Vec::new();
     let mut path_of = vec![NONE; trace.slices.len()];
     let tracks = trace.tracks.len() as u32;
     for &i in tree.order.iter().filter(|&&i| !trace.slices[i as usize].kind.is_on_device()) {
         let (at, slice) = (i as usize, &trace.slices[i as usize]);
-        let outer = match tree.parent[at] {
-            NONE => slice.track,
-            parent => tracks + path_of[parent as usize],
+        let (outer, depth) = match tree.parent[at] {
+            NONE => (slice.track, 0),
+            parent => {
+                let path = path_of[parent as usize];
+                (tracks + path, paths[path as usize].3 + 1)
+            }
         };
+        if depth == DEEPEST {
+            path_of[at] = outer - tracks;
+            let sum = &mut paths[path_of[at] as usize].2;
+            *sum = sum.saturating_add(weigh(at));
+            continue;
+        }
         let path = *numbers.entry((outer, slice.name)).or_insert_with(|| {
-            paths.push((outer, slice.name, 0));
+            paths.push((outer, slice.name, 0, depth));
             paths.len() as u32 - 1
         });
         path_of[at] = path;
-        paths[path as usize].2 += weigh(at);
+        let sum = &mut paths[path as usize].2;
+        *sum = sum.saturating_add(weigh(at));
     }
     let mut texts: Vec<String> = Vec::with_capacity(paths.len());
     let mut sums = BTreeMap::new();
-    for (outer, name, sum) in paths {
+    for (outer, name, sum, _) in paths {
         let outer = match outer.checked_sub(tracks) {
             Some(path) => texts[path as usize].clone(),
             None => word(&trace.tracks[outer as usize].label()),
         };
         let text = format!("{outer};{}", word(trace.text(name)));
         if sum > 0 {
-            *sums.entry(text.clone()).or_insert(0) += sum;
+            add(&mut sums, text.clone(), sum);
         }
         texts.push(text);
     }
@@ -95,16 +109,22 @@ fn recorded(trace: &Slices, tree: &Tree, weigh: impl Fn(usize) -> i64) -> BTreeM
         let slice = &trace.slices[i as usize];
         // Calls of Python are what stacks are made of, and have none themselves.
         if slice.stack != NONE && slice.kind != Kind::Python {
-            *sums.entry((slice.stack, slice.name)).or_insert(0) += weigh(i as usize);
+            let sum = sums.entry((slice.stack, slice.name)).or_insert(0);
+            *sum = sum.saturating_add(weigh(i as usize));
         }
     }
     let mut texts = BTreeMap::new();
     for ((stack, name), sum) in sums.into_iter().filter(|&(_, sum)| sum > 0) {
         let frames = trace.text(stack).rsplit(';').filter(|frame| !frame.is_empty()).map(word);
         let text = frames.chain([word(trace.text(name))]).collect::<Vec<_>>().join(";");
-        *texts.entry(text).or_insert(0) += sum;
+        add(&mut texts, text, sum);
     }
     texts
+}
+
+fn add(sums: &mut BTreeMap<String, i64>, stack: String, nanos: i64) {
+    let sum = sums.entry(stack).or_insert(0);
+    *sum = sum.saturating_add(nanos);
 }
 
 /// A frame as flame graph tools want it: in one word.
@@ -118,5 +138,7 @@ fn word(frame: &str) -> String {
 /// `sink` cannot be written to.
 pub fn write_stacks(sums: &BTreeMap<String, i64>, sink: &mut dyn Write) -> io::Result<()> {
     // What is there must not round to nothing.
-    sums.iter().try_for_each(|(stack, nanos)| writeln!(sink, "{stack} {}", ((nanos + 500) / 1000).max(1)))
+    sums.iter().try_for_each(|(stack, nanos)| {
+        writeln!(sink, "{stack} {}", (nanos.saturating_add(500) / 1000).max(1))
+    })
 }

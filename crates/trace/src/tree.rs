@@ -77,7 +77,7 @@ impl Tree {
             if let Some(&parent) = open.last() {
                 self.parent[i as usize] = parent;
                 self.children[parent as usize] += 1;
-                self.inside[parent as usize] += slice.duration;
+                add(&mut self.inside[parent as usize], slice.duration);
             }
             open.push(i);
         }
@@ -106,11 +106,14 @@ impl Tree {
             // Work knows the call it was launched in; if not, the launch lies in one.
             let launch = || launched.get(&(i as u32)).and_then(|correlation| launches.get(correlation));
             if let Some(&host) = ids.get(&slice.id).or_else(launch) {
-                own[host as usize] += slice.duration;
+                add(&mut own[host as usize], slice.duration);
             }
         }
         let mut all = own.clone();
-        self.add_up(|parent, child| all[parent] += all[child]);
+        self.add_up(|parent, child| {
+            let time = all[child];
+            add(&mut all[parent], time);
+        });
         (self.own_device_time, self.device_time) = (own, all);
     }
 
@@ -139,15 +142,16 @@ impl Tree {
             match open.last() {
                 Some(&i) => {
                     let place = if memory_report.is_host { 0 } else { 2 };
-                    memory[i as usize][place] += memory_report.bytes;
-                    memory[i as usize][place + 1] += memory_report.bytes;
+                    add(&mut memory[i as usize][place], memory_report.bytes);
+                    add(&mut memory[i as usize][place + 1], memory_report.bytes);
                 }
                 None => self.stray.push(report),
             }
         }
         self.add_up(|parent, child| {
-            memory[parent][1] += memory[child][1];
-            memory[parent][3] += memory[child][3];
+            let [_, host, _, device] = memory[child];
+            add(&mut memory[parent][1], host);
+            add(&mut memory[parent][3], device);
         });
         self.memory = memory;
     }
@@ -170,6 +174,11 @@ impl Tree {
             && trace.slices[parent as usize].name == trace.slices[slice].name;
         is_one.then_some(parent)
     }
+}
+
+/// Adds where a broken file could make the sum too large.
+fn add(sum: &mut i64, more: i64) {
+    *sum = sum.saturating_add(more);
 }
 
 fn holds(outer: &Slice, inner: &Slice) -> bool {

@@ -1,6 +1,7 @@
 //! `cresset trace`: what can be done with a trace that is a file.
 
 mod check;
+mod diff;
 mod stacks;
 mod summary;
 
@@ -19,6 +20,8 @@ enum Action {
     Summary(summary::Arguments),
     /// Check against what readers of traces expect
     Check(check::Arguments),
+    /// Say what became slower or faster between runs
+    Diff(diff::Arguments),
     /// Write collapsed stacks, for flame graphs
     Stacks(stacks::Arguments),
 }
@@ -27,6 +30,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     match &arguments.action {
         Action::Summary(arguments) => summary::run(arguments),
         Action::Check(arguments) => check::run(arguments),
+        Action::Diff(arguments) => diff::run(arguments),
         Action::Stacks(arguments) => stacks::run(arguments),
     }
 }

@@ -120,15 +120,16 @@ impl<'a> Forest<'a> {
             if let Some(node) = self.at(&tracks[track as usize], time) {
                 let node = &mut self.nodes[node];
                 let sum = if bytes > 0 { &mut node.taken } else { &mut node.given_back };
-                *sum += bytes.abs();
+                *sum = sum.saturating_add(bytes.saturating_abs());
             }
         }
         // Calls come after those they lie in.
         for i in (0..self.nodes.len()).rev() {
             let Node { parent, taken, given_back, .. } = self.nodes[i];
             if let Some(parent) = parent {
-                self.nodes[parent].taken += taken;
-                self.nodes[parent].given_back += given_back;
+                let parent = &mut self.nodes[parent];
+                parent.taken = parent.taken.saturating_add(taken);
+                parent.given_back = parent.given_back.saturating_add(given_back);
             }
         }
     }

@@ -116,9 +116,14 @@ impl Reader {
 
 fn number<'a>(scanner: &mut Scanner<'a>) -> Result<Json<'a>, Stop> {
     let number = scanner.number()?;
-    let whole = if number.is_whole { number.text.parse().ok().map(Json::Int) } else { None };
+    let whole = if number.is_whole { number.text.parse().ok().filter(is_usual).map(Json::Int) } else { None };
     // Too large for a whole number, it is still one for a double.
     whole.or_else(|| number.text.parse().ok().map(Json::Float)).map_or_else(|| scanner.fault("a number"), Ok)
+}
+
+/// Whether a number is one of 64 bits, so that sums of a few cannot overflow.
+fn is_usual(number: &i128) -> bool {
+    (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(number)
 }
 
 fn repeated(pairs: &[(Cow<'_, str>, Json<'_>)], found: &mut Vec<String>) {

@@ -354,10 +354,11 @@ impl Number<'_> {
         let (digits, sign) = self.text.strip_prefix('-').map_or((self.text, 1), |rest| (rest, -1));
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
         // Nearly all are of this form, and a double could be a nanosecond off.
-        if whole.len() <= 15 && fraction.len() <= 3 && !digits.contains(['e', 'E']) {
+        if whole.len() <= 16 && fraction.len() <= 3 && !digits.contains(['e', 'E']) {
             let padded = [1000, 100, 10, 1][fraction.len()];
             let parse = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<i64>().ok() };
-            return Some(sign * (parse(whole)? * 1000 + parse(fraction)? * padded));
+            let nanos = parse(whole)?.checked_mul(1000)?.checked_add(parse(fraction)? * padded)?;
+            return Some(sign * nanos);
         }
         let nanos = (self.text.parse::<f64>().ok()? * 1000.0).round();
         (nanos.abs() < 9e18).then_some(nanos as i64)

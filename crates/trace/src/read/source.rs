@@ -141,3 +141,68 @@ fn read_full(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     }
     Ok(length)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::{Part, Visit, walk};
+
+    /// Gives a few bytes at a time.
+    struct Slow(io::Cursor<Vec<u8>>, usize);
+
+    impl Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = self.1 * 31 % 997 + 1;
+            let length = buffer.len().min(self.1);
+            self.0.read(&mut buffer[..length])
+        }
+    }
+
+    #[derive(Default)]
+    struct Names(Vec<(String, u64)>);
+
+    impl Visit for Names {
+        fn visit(&mut self, part: Part<'_>, scanner: &mut Scanner<'_>) -> std::result::Result<(), Stop> {
+            let mut name = String::new();
+            scanner.object(|scanner, _| {
+                scanner.peek()?;
+                name = scanner.text()?.decode()?.into_owned();
+                Ok(())
+            })?;
+            if let Part::Event(_, byte) = part {
+                self.0.push((name, byte));
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn events_that_lie_across_windows_are_read_whole() {
+        // Escapes, letters of several bytes and one text that is longer than a window.
+        let name = |i: usize| match i {
+            500 => "long".repeat(WINDOW / 2),
+            i => format!("{}\\ \" é 🎉 {}", i, "x".repeat(i * 7 % 1500)),
+        };
+        let mut text = String::from("[");
+        let mut expected = Vec::new();
+        for i in 0..1000 {
+            text += if i > 0 { ", " } else { "" };
+            expected.push((name(i), text.len() as u64));
+            text += &serde_json::json!({"name": name(i)}).to_string();
+        }
+        text += "]";
+        assert!(text.len() > 3 * WINDOW);
+        let slow = Box::new(Slow(io::Cursor::new(text.into_bytes()), 1));
+        let mut names = Names::default();
+        walk(&mut Source::new(Path::new("slow"), slow), &mut names).unwrap();
+        assert!(names.0 == expected);
+    }
+
+    #[test]
+    fn a_value_that_never_ends_is_refused_before_memory_is_full() {
+        let endless = io::Read::chain(&b"[{\"name\": \""[..], io::repeat(b'x'));
+        let mut source = Source::new(Path::new("endless"), Box::new(endless));
+        let error = walk(&mut source, &mut Names::default()).unwrap_err().to_string();
+        assert_eq!(error, "endless: event 0, line 1, byte 1: a value is longer than 64 MiB");
+    }
+}

@@ -147,7 +147,7 @@ fn tracks(trace: &Slices, tree: &Tree) -> Vec<TrackSummary> {
         track.slices += 1;
         track.on_device |= slice.kind.is_on_device();
         if slice.end() > *until {
-            track.busy += slice.end() - slice.start.max(*until);
+            track.busy = track.busy.saturating_add(slice.end().saturating_sub(slice.start.max(*until)));
             *until = slice.end();
         }
     }
@@ -164,7 +164,7 @@ impl fmt::Display for Heading<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Heading(summary) = self;
         let time = |nanos: i64| crate::table::time(nanos.max(0) as u64);
-        write!(f, "{} events over {}", summary.events, time(summary.span.1 - summary.span.0))?;
+        write!(f, "{} events over {}", summary.events, time(summary.span.1.saturating_sub(summary.span.0)))?;
         if summary.left_out > 0 {
             write!(f, "; {} without name or times are left out", summary.left_out)?;
         }

@@ -61,13 +61,13 @@ pub(super) fn rows(trace: &Slices, tree: &Tree, grouping: Grouping) -> Vec<Row> 
         let row = rows.find(slice, i, tree);
         row_of[at] = row as u32;
         let row = &mut rows.rows[row];
-        row.count += 1;
-        row.flops += flops.get(&i).copied().unwrap_or(0);
+        add(&mut row.count, 1);
+        add(&mut row.flops, flops.get(&i).copied().unwrap_or(0));
         add_own(row, trace, tree, at);
-        row.cpu_time_total += slice.duration as u64;
-        row.device_time_total += tree.device_time.get(at).map_or(0, |&time| time as u64);
-        row.cpu_memory_usage += tree.memory.get(at).map_or(0, |sums| sums[1]);
-        row.device_memory_usage += tree.memory.get(at).map_or(0, |sums| sums[3]);
+        add(&mut row.cpu_time_total, slice.duration as u64);
+        add(&mut row.device_time_total, tree.device_time.get(at).map_or(0, |&time| time as u64));
+        add_bytes(&mut row.cpu_memory_usage, tree.memory.get(at).map_or(0, |sums| sums[1]));
+        add_bytes(&mut row.device_memory_usage, tree.memory.get(at).map_or(0, |sums| sums[3]));
     }
     stray.for_each(|report| rows.add_stray(report));
     let mut rows = rows.rows;
@@ -142,9 +142,9 @@ impl Rows<'_> {
         } else {
             (&mut row.device_memory_usage, &mut row.self_device_memory_usage)
         };
-        *total += report.bytes;
-        *own += report.bytes;
-        row.count += 1;
+        add_bytes(total, report.bytes);
+        add_bytes(own, report.bytes);
+        add(&mut row.count, 1);
     }
 
     fn new_row(&self, key: &Key, host: u32, tree: &Tree) -> Row {
@@ -167,14 +167,23 @@ impl Rows<'_> {
 }
 
 fn add_own(row: &mut Row, trace: &Slices, tree: &Tree, at: usize) {
-    row.self_cpu_time_total += tree.self_time(trace, at) as u64;
-    row.self_device_time_total += tree.own_device_time.get(at).map_or(0, |&time| time as u64);
-    row.self_cpu_memory_usage += tree.memory.get(at).map_or(0, |sums| sums[0]);
-    row.self_device_memory_usage += tree.memory.get(at).map_or(0, |sums| sums[2]);
+    add(&mut row.self_cpu_time_total, tree.self_time(trace, at) as u64);
+    add(&mut row.self_device_time_total, tree.own_device_time.get(at).map_or(0, |&time| time as u64));
+    add_bytes(&mut row.self_cpu_memory_usage, tree.memory.get(at).map_or(0, |sums| sums[0]));
+    add_bytes(&mut row.self_device_memory_usage, tree.memory.get(at).map_or(0, |sums| sums[2]));
 }
 
 fn add_work(row: &mut Row, slice: &Slice) {
-    row.count += 1;
-    row.device_time_total += slice.duration as u64;
-    row.self_device_time_total += slice.duration as u64;
+    add(&mut row.count, 1);
+    add(&mut row.device_time_total, slice.duration as u64);
+    add(&mut row.self_device_time_total, slice.duration as u64);
+}
+
+/// Adds where a broken file could make the sum too large.
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
+fn add_bytes(sum: &mut i64, more: i64) {
+    *sum = sum.saturating_add(more);
 }

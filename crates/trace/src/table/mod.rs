@@ -204,13 +204,13 @@ pub(crate) fn time(nanos: u64) -> String {
 
 /// Host time of all rows, counted once.
 pub fn self_cpu_time_total(rows: &[Row]) -> u64 {
-    rows.iter().map(|row| row.self_cpu_time_total).sum()
+    rows.iter().fold(0, |sum, row| sum.saturating_add(row.self_cpu_time_total))
 }
 
 /// Device time of all work, counted once.
 pub fn self_device_time_total(rows: &[Row]) -> u64 {
     let work = rows.iter().filter(|row| row.on_device && !row.is_user_annotation);
-    work.map(|row| row.self_device_time_total).sum()
+    work.fold(0, |sum, row| sum.saturating_add(row.self_device_time_total))
 }
 
 fn rule(f: &mut fmt::Formatter<'_>, columns: &[Column<'_>]) -> fmt::Result {
