@@ -1,7 +1,7 @@
 //! Each text once.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 /// Texts by number. They lie in one piece: a trace has few that are different, but there may be
 /// many, and each would cost an allocation or two.
@@ -11,8 +11,27 @@ pub(crate) struct Texts {
     /// Where each text ends.
     ends: Vec<usize>,
     /// The texts by their hash; one that meets another's is found at the next free number.
-    numbers: HashMap<u64, u32>,
+    numbers: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
     hasher: RandomState,
+}
+
+/// A hash of what is one already.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, bytes: &[u8]) {
+        // Only whole numbers are put in.
+        bytes.iter().for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Texts {

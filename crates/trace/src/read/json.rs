@@ -80,8 +80,7 @@ struct Reader {
 impl Reader {
     fn value<'a>(&mut self, scanner: &mut Scanner<'a>) -> Result<Json<'a>, Stop> {
         let Some(left) = self.left.checked_sub(1) else {
-            let message = format!("more than {MOST} values in one event");
-            return Err(Stop::Fault { at: scanner.position(), message });
+            return Err(Stop::fault(scanner.position(), format!("more than {MOST} values in one event")));
         };
         self.left = left;
         match scanner.peek()? {

@@ -2,23 +2,30 @@
 
 use std::borrow::Cow;
 
-/// Why reading stopped.
+/// Why reading stopped. It is small, because every token could be the one.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The bytes ended; there may be more.
     End,
     /// What comes next is not what must come.
-    Fault {
-        /// Bytes from the beginning.
-        at: usize,
-        /// What was expected, and what was found.
-        message: String,
-    },
-    /// What comes next is no letter.
-    Utf8 {
-        /// Bytes from the beginning.
-        at: usize,
-    },
+    Fault(Box<Fault>),
+    /// What comes next, so many bytes from the beginning, is no letter.
+    Utf8 { at: usize },
+}
+
+/// What is wrong, and where.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// Bytes from the beginning.
+    pub(crate) at: usize,
+    /// What was expected, and what was found.
+    pub(crate) message: String,
+}
+
+impl Stop {
+    pub(crate) fn fault(at: usize, message: String) -> Stop {
+        Stop::Fault(Box::new(Fault { at, message }))
+    }
 }
 
 /// What reading gives.
@@ -66,6 +73,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next byte that is no white space, or `None` at the end of the file.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Scan<Option<u8>> {
         while let Some(&byte) = self.bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
@@ -76,6 +84,7 @@ impl<'a> Scanner<'a> {
         if self.is_last { Ok(None) } else { Err(Stop::End) }
     }
 
+    #[cold]
     pub(crate) fn fault<T>(&self, expected: &str) -> Scan<T> {
         let rest = &self.bytes[self.at..];
         if rest.is_empty() && !self.is_last {
@@ -87,10 +96,11 @@ impl<'a> Scanner<'a> {
         }
         let shown = String::from_utf8_lossy(next);
         let found = shown.chars().next().map_or("the end".to_owned(), |c| format!("{c:?}"));
-        Err(Stop::Fault { at: self.at, message: format!("expected {expected}, found {found}") })
+        Err(Stop::fault(self.at, format!("expected {expected}, found {found}")))
     }
 
     /// Takes a byte that must come.
+    #[inline]
     pub(crate) fn expect(&mut self, byte: u8, name: &str) -> Scan<()> {
         if self.peek()? != Some(byte) {
             return self.fault(name);
@@ -100,6 +110,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Whether a list or object has a first element, after its bracket.
+    #[inline]
     pub(crate) fn has_first(&mut self, end: u8) -> Scan<bool> {
         let is_empty = self.peek()? == Some(end);
         self.at += usize::from(is_empty);
@@ -107,6 +118,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Whether a list or object goes on after an element.
+    #[inline]
     pub(crate) fn goes_on(&mut self, end: u8) -> Scan<bool> {
         match self.peek()? {
             Some(b',') => {
@@ -160,8 +172,7 @@ impl<'a> Scanner<'a> {
 
     fn nested(&mut self, read: impl FnOnce(&mut Self) -> Scan<()>) -> Scan<()> {
         if self.depth == DEPTH {
-            let message = format!("nested more than {DEPTH} deep");
-            return Err(Stop::Fault { at: self.at, message });
+            return Err(Stop::fault(self.at, format!("nested more than {DEPTH} deep")));
         }
         self.depth += 1;
         let outcome = read(self);
@@ -169,18 +180,54 @@ impl<'a> Scanner<'a> {
         outcome
     }
 
-    /// Passes over a value of any kind.
+    /// Passes over a value of any kind. Most of a trace is passed over, so this does by a loop what
+    /// [`object`](Scanner::object) and [`list`](Scanner::list) do by calls.
     pub(crate) fn skip(&mut self) -> Scan<()> {
-        match self.peek()? {
-            Some(b'"') => self.text().map(drop),
-            Some(b'-' | b'0'..=b'9') => self.number().map(drop),
-            Some(b'{') => self.object(|scanner, _| scanner.skip()),
-            Some(b'[') => self.list(Scanner::skip),
-            Some(b't') => self.word("true"),
-            Some(b'f') => self.word("false"),
-            Some(b'n') => self.word("null"),
-            _ => self.fault("a value"),
+        let mut inside = Inside::default();
+        'value: loop {
+            match self.peek()? {
+                Some(b'"') => drop(self.pass_text()?),
+                Some(b'-' | b'0'..=b'9') => drop(self.digits()?),
+                Some(byte @ (b'{' | b'[')) => {
+                    let is_object = byte == b'{';
+                    if self.depth + inside.depth == DEPTH {
+                        return Err(Stop::fault(self.at, format!("nested more than {DEPTH} deep")));
+                    }
+                    self.at += 1;
+                    if self.has_first(if is_object { b'}' } else { b']' })? {
+                        inside.enter(is_object);
+                        if is_object {
+                            self.pass_key()?;
+                        }
+                        continue 'value;
+                    }
+                }
+                Some(b't') => self.word("true")?,
+                Some(b'f') => self.word("false")?,
+                Some(b'n') => self.word("null")?,
+                _ => return self.fault("a value"),
+            }
+            while inside.depth > 0 {
+                if !inside.is_object() {
+                    if self.goes_on(b']')? {
+                        continue 'value;
+                    }
+                } else if self.goes_on(b'}')? {
+                    self.pass_key()?;
+                    continue 'value;
+                }
+                inside.depth -= 1;
+            }
+            return Ok(());
         }
+    }
+
+    fn pass_key(&mut self) -> Scan<()> {
+        if self.peek()? != Some(b'"') {
+            return self.fault("a key");
+        }
+        self.pass_text()?;
+        self.expect(b':', "':'")
     }
 
     pub(crate) fn word(&mut self, word: &'static str) -> Scan<()> {
@@ -197,16 +244,22 @@ impl<'a> Scanner<'a> {
 
     /// A text, from its opening quote on.
     pub(crate) fn text(&mut self) -> Scan<Text<'a>> {
+        let at = self.at + 1;
+        let is_escaped = self.pass_text()?;
+        Ok(Text { raw: &self.bytes[at..self.at - 1], is_escaped, at })
+    }
+
+    /// Passes over a text; whether there are escapes in it.
+    #[inline]
+    fn pass_text(&mut self) -> Scan<bool> {
         self.at += 1;
-        let start = self.at;
         let mut is_escaped = false;
         loop {
             self.at = plain_until(self.bytes, self.at);
             match self.bytes.get(self.at) {
                 Some(b'"') => {
-                    let raw = &self.bytes[start..self.at];
                     self.at += 1;
-                    return Ok(Text { raw, is_escaped, at: start });
+                    return Ok(is_escaped);
                 }
                 Some(b'\\') => {
                     is_escaped = true;
@@ -237,6 +290,17 @@ impl<'a> Scanner<'a> {
 
     /// A number.
     pub(crate) fn number(&mut self) -> Scan<Number<'a>> {
+        let start = self.at;
+        let is_whole = self.digits()?;
+        match std::str::from_utf8(&self.bytes[start..self.at]) {
+            Ok(text) => Ok(Number { text, is_whole }),
+            Err(_) => Err(Stop::Utf8 { at: start }),
+        }
+    }
+
+    /// Passes over a number; whether it has neither fraction nor exponent.
+    #[inline]
+    fn digits(&mut self) -> Scan<bool> {
         let rest = &self.bytes[self.at..];
         let sign = usize::from(rest.first() == Some(&b'-'));
         let whole = digits(rest, sign);
@@ -256,20 +320,25 @@ impl<'a> Scanner<'a> {
         if at >= rest.len() && !self.is_last {
             return Err(Stop::End);
         }
-        // A number of letters that are none of its own is caught where the next token is read.
-        let Some(text) = std::str::from_utf8(&rest[..at]).ok().filter(|_| fits) else {
+        if !fits {
             return self.fault("a number");
-        };
+        }
         self.at += at;
-        Ok(Number { text, is_whole: at == sign + whole })
+        Ok(at == sign + whole)
     }
 }
 
+#[inline]
 fn digits(bytes: &[u8], from: usize) -> usize {
-    bytes.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count()
+    let mut at = from;
+    while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+        at += 1;
+    }
+    at - from
 }
 
 /// Where the next quote, backslash or control character is, or the end.
+#[inline]
 fn plain_until(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;
@@ -290,6 +359,28 @@ fn plain_until(bytes: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// What a value is inside of, the innermost last: a bit for each, set for objects.
+#[derive(Default)]
+struct Inside {
+    bits: [u64; DEPTH / 64],
+    depth: usize,
+}
+
+impl Inside {
+    #[inline]
+    fn enter(&mut self, is_object: bool) {
+        let (word, bit) = (self.depth / 64, self.depth % 64);
+        self.bits[word] = self.bits[word] & !(1 << bit) | u64::from(is_object) << bit;
+        self.depth += 1;
+    }
+
+    #[inline]
+    fn is_object(&self) -> bool {
+        let last = self.depth - 1;
+        self.bits[last / 64] >> (last % 64) & 1 == 1
+    }
 }
 
 impl<'a> Text<'a> {
