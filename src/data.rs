@@ -1,4 +1,6 @@
-//! Data sets that come along, so that nothing has to be downloaded.
+//! Data sets that come along, so that nothing has to be downloaded, and loaders for any.
+
+pub use cresset_data::{Builder, DataLoader, Dataset, Each, Epoch, TensorDataset};
 
 use crate::{Result, Tensor};
 use cresset_tensor::{Cause, Error};

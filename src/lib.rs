@@ -13,7 +13,7 @@
 //! | [`npu`] | the Ascend NPU, over its C library or the simulator behind it |
 //! | [`dispatch`] | the switchboard that all of them meet at |
 //! | [`kernels`] | host math, for operators of your own |
-//! | [`data`] | data sets that come along |
+//! | [`data`] | loaders, and data sets that come along |
 //!
 //! A training step on the NPU, or on the simulator that stands in for one, and its profile:
 //!

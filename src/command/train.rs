@@ -3,7 +3,7 @@
 use super::progress::Progress;
 use super::{Outcome, say};
 use clap::{Args, ValueEnum};
-use cresset::data::{self, Labelled};
+use cresset::data::{self, DataLoader, Labelled, TensorDataset};
 use cresset::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -140,15 +140,15 @@ fn describe(device: Device) -> String {
 /// Trains and returns the loss of every step.
 fn fit(arguments: &Arguments, model: &Sequential, training: &Labelled, device: Device) -> Outcome<Vec<f64>> {
     let mut optimizer = Adam::new(model.parameters(), arguments.adam())?;
-    let steps = training.len().div_ceil(arguments.batch);
+    let rows = TensorDataset::new([training.features.clone(), training.classes.clone()])?;
+    let loader = DataLoader::builder(rows).batch_size(arguments.batch).shuffle(arguments.seed).build()?;
+    let steps = loader.len();
     let progress = Progress::new(arguments.epochs, steps);
     let mut profile = arguments.profile.as_deref().map(|path| Profile::start(path, device)).transpose()?;
     let mut losses = Vec::new();
     for epoch in 1..=arguments.epochs {
-        let order: Vec<i64> = Tensor::randperm(training.len())?.to_vec()?;
-        for index in order.chunks(arguments.batch) {
-            let batch = training.select(&Tensor::from_slice(index, [index.len()])?)?;
-            losses.push(step(model, &mut optimizer, &batch, device)?);
+        for batch in loader.epoch(epoch as u64) {
+            losses.push(step(model, &mut optimizer, batch?, device)?);
             if let Some(profile) = &mut profile {
                 profile.step()?;
             }
@@ -164,8 +164,9 @@ fn fit(arguments: &Arguments, model: &Sequential, training: &Labelled, device: D
     Ok(losses)
 }
 
-fn step(model: &Sequential, optimizer: &mut Adam, batch: &Labelled, device: Device) -> Outcome<f64> {
-    let (features, classes) = (batch.features.to(device)?, batch.classes.to(device)?);
+fn step(model: &Sequential, optimizer: &mut Adam, batch: [Tensor; 2], device: Device) -> Outcome<f64> {
+    let [features, classes] = batch;
+    let (features, classes) = (features.to(device)?, classes.to(device)?);
     optimizer.zero_grad();
     let loss = model.call(&features)?.cross_entropy(&classes)?;
     loss.backward()?;
