@@ -11,7 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kernels", &[]),
     ("nn", &["dispatch", "nn-derive", "tensor"]),
     ("nn-derive", &[]),
-    ("npu", &["acl", "data", "dispatch", "tensor"]),
+    ("npu", &["acl", "dispatch", "tensor"]),
     ("npu-sim", &["acl", "kernels"]),
     ("optim", &["dispatch", "tensor"]),
     ("parity", &["kernels", "nn", "profiler", "tensor", "trace"]),
