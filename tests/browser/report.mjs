@@ -7,6 +7,7 @@
 // CHROMIUM names the browser if it is not `chromium-headless-shell` in /usr/bin.
 
 import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -15,6 +16,7 @@ const require = createRequire(resolve(process.env.NODE_PATH || process.cwd(), "x
 const puppeteer = require("puppeteer-core");
 const [file, pictures] = process.argv.slice(2);
 if (!file) throw new Error("usage: node report.mjs REPORT.html [DIRECTORY]");
+if (pictures) mkdirSync(pictures, { recursive: true });
 
 const browser = await puppeteer.launch({
   executablePath: process.env.CHROMIUM || "/usr/bin/chromium-headless-shell",

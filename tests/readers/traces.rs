@@ -28,6 +28,9 @@ fn main() -> Outcome {
         if trace.events().any(|event| event.stack().is_some_and(|frames| !frames.is_empty())) {
             trace.export_stacks(directory.join(format!("{name}.stacks.txt")), "self_cpu_time_total")?;
         }
+        if trace.events().count() < 100_000 {
+            trace.export_html(directory.join(format!("{name}.html")))?;
+        }
         let averages = serde_json::to_string_pretty(&rows(&profiler.key_averages()?))?;
         std::fs::write(directory.join(format!("{name}.averages.json")), averages)?;
         println!("{name}: {} events", trace.events().count());
