@@ -205,6 +205,25 @@ impl Slices {
         if number == NONE { "" } else { self.texts.get(number) }
     }
 
+    /// A name as rows and stacks show it: all steps are one.
+    pub(crate) fn row_name(&self, number: u32) -> &str {
+        let name = self.text(number);
+        if name.starts_with("ProfilerStep#") { "ProfilerStep*" } else { name }
+    }
+
+    /// The texts that stand for each text in rows; the first step stands for all.
+    pub(crate) fn row_names(&self) -> Vec<u32> {
+        let mut steps = NONE;
+        let name = |number: u32| {
+            if !self.text(number).starts_with("ProfilerStep#") {
+                return number;
+            }
+            steps = steps.min(number);
+            steps
+        };
+        (0..self.texts.len() as u32).map(name).collect()
+    }
+
     /// The name of a slice.
     pub fn name(&self, slice: &Slice) -> &str {
         self.texts.get(slice.name)

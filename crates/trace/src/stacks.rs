@@ -63,7 +63,7 @@ fn nested(trace: &Slices, tree: &Tree, weigh: impl Fn(usize) -> i64) -> BTreeMap
     // The outer path or the track, the name, the sum, and how many are outside.
     let mut paths: Vec<(u32, u32, i64, u32)> = Vec::new();
     let mut path_of = vec![NONE; trace.slices.len()];
-    let tracks = trace.tracks.len() as u32;
+    let (tracks, names) = (trace.tracks.len() as u32, trace.row_names());
     for &i in tree.order.iter().filter(|&&i| !trace.slices[i as usize].kind.is_on_device()) {
         let (at, slice) = (i as usize, &trace.slices[i as usize]);
         let (outer, depth) = match tree.parent[at] {
@@ -79,8 +79,9 @@ fn nested(trace: &Slices, tree: &Tree, weigh: impl Fn(usize) -> i64) -> BTreeMap
             *sum = sum.saturating_add(weigh(at));
             continue;
         }
-        let path = *numbers.entry((outer, slice.name)).or_insert_with(|| {
-            paths.push((outer, slice.name, 0, depth));
+        let name = names[slice.name as usize];
+        let path = *numbers.entry((outer, name)).or_insert_with(|| {
+            paths.push((outer, name, 0, depth));
             paths.len() as u32 - 1
         });
         path_of[at] = path;
@@ -94,7 +95,7 @@ fn nested(trace: &Slices, tree: &Tree, weigh: impl Fn(usize) -> i64) -> BTreeMap
             Some(path) => texts[path as usize].clone(),
             None => word(&trace.tracks[outer as usize].label()),
         };
-        let text = format!("{outer};{}", word(trace.text(name)));
+        let text = format!("{outer};{}", word(trace.row_name(name)));
         if sum > 0 {
             add(&mut sums, text.clone(), sum);
         }
@@ -116,7 +117,7 @@ fn recorded(trace: &Slices, tree: &Tree, weigh: impl Fn(usize) -> i64) -> BTreeM
     let mut texts = BTreeMap::new();
     for ((stack, name), sum) in sums.into_iter().filter(|&(_, sum)| sum > 0) {
         let frames = trace.text(stack).rsplit(';').filter(|frame| !frame.is_empty()).map(word);
-        let text = frames.chain([word(trace.text(name))]).collect::<Vec<_>>().join(";");
+        let text = frames.chain([word(trace.row_name(name))]).collect::<Vec<_>>().join(";");
         add(&mut texts, text, sum);
     }
     texts

@@ -60,33 +60,55 @@ impl Flow {
 
 /// Slices by when they start, to find the one an arrow is bound to.
 struct Places<'a> {
-    tracks: HashMap<Track, Vec<&'a Slice>>,
+    tracks: HashMap<Track, Lane<'a>>,
 }
+
+/// The slices of a track, and for each the one before it that is open when it starts.
+#[derive(Default)]
+struct Lane<'a> {
+    slices: Vec<&'a Slice>,
+    before: Vec<Option<u32>>,
+}
+
+/// Arrows that are bound deeper than this are taken for loose: no real trace is so deep.
+const DEEPEST: usize = 4096;
 
 impl<'a> Places<'a> {
     fn new(slices: impl Iterator<Item = &'a Slice>) -> Places<'a> {
-        let mut tracks: HashMap<Track, Vec<&Slice>> = HashMap::new();
+        let mut tracks: HashMap<Track, Lane<'_>> = HashMap::new();
         for slice in slices {
-            tracks.entry(slice.track).or_default().push(slice);
+            tracks.entry(slice.track).or_default().slices.push(slice);
         }
-        for slices in tracks.values_mut() {
-            slices.sort_by(|a, b| a.start.total_cmp(&b.start));
-        }
+        tracks.values_mut().for_each(Lane::link);
         Places { tracks }
     }
 
     /// The slices that start at the end of an arrow, or if there is none, those that it lies in.
     fn bound(&self, flow: &Flow) -> Vec<&'a Slice> {
-        let slices = self.tracks.get(&flow.track).map_or(&[][..], |slices| slices);
-        let first = slices.partition_point(|slice| slice.start < flow.time);
+        let Some(lane) = self.tracks.get(&flow.track) else { return Vec::new() };
+        let first = lane.slices.partition_point(|slice| slice.start < flow.time);
         let exact: Vec<_> =
-            slices[first..].iter().take_while(|slice| slice.start == flow.time).copied().collect();
+            lane.slices[first..].iter().take_while(|slice| slice.start == flow.time).copied().collect();
         if !exact.is_empty() {
             return exact;
         }
-        let begun = slices.partition_point(|slice| slice.start - SLACK <= flow.time);
-        let covers = |slice: &&&Slice| flow.time <= slice.end() + SLACK;
-        slices[..begun].iter().filter(covers).copied().collect()
+        let begun = lane.slices.partition_point(|slice| slice.start - SLACK <= flow.time);
+        let last = begun.checked_sub(1).map(|last| last as u32);
+        let open = std::iter::successors(last, |&at| lane.before[at as usize]).take(DEEPEST);
+        let covers = |slice: &&Slice| flow.time <= slice.end() + SLACK;
+        open.map(|at| lane.slices[at as usize]).filter(covers).collect()
+    }
+}
+
+impl Lane<'_> {
+    fn link(&mut self) {
+        self.slices.sort_by(|a, b| a.start.total_cmp(&b.start));
+        let mut open: Vec<u32> = Vec::new();
+        for (i, slice) in self.slices.iter().enumerate() {
+            while open.pop_if(|at| self.slices[*at as usize].end() + 2.0 * SLACK < slice.start).is_some() {}
+            self.before.push(open.last().copied());
+            open.push(i as u32);
+        }
     }
 }
 

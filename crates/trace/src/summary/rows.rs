@@ -7,9 +7,6 @@ use crate::slices::{Kind, Memory, NONE, Slice, Slices};
 use crate::tree::Tree;
 use std::collections::HashMap;
 
-/// All steps together.
-const STEPS: &str = "ProfilerStep*";
-
 /// What keeps two rows apart, in numbers.
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 struct Key {
@@ -30,7 +27,7 @@ pub(super) fn rows(trace: &Slices, tree: &Tree, grouping: Grouping) -> Vec<Row> 
         rows: Vec::new(),
         by_key: HashMap::new(),
         by_text: HashMap::new(),
-        names: names(trace),
+        names: trace.row_names(),
         stray: None,
     };
     let mut row_of = vec![NONE; trace.slices.len()];
@@ -73,20 +70,6 @@ pub(super) fn rows(trace: &Slices, tree: &Tree, grouping: Grouping) -> Vec<Row> 
     let mut rows = rows.rows;
     rows.iter_mut().for_each(|row| row.use_device.clone_from(&trace.device));
     rows
-}
-
-/// The names that rows have, by the slices' names.
-fn names(trace: &Slices) -> Vec<u32> {
-    let mut steps = NONE;
-    let name = |number: u32| {
-        if !trace.text(number).starts_with("ProfilerStep#") {
-            return number;
-        }
-        // The first step stands for all.
-        steps = steps.min(number);
-        steps
-    };
-    (0..trace.texts.len() as u32).map(name).collect()
 }
 
 struct Rows<'a> {
@@ -149,12 +132,11 @@ impl Rows<'_> {
 
     fn new_row(&self, key: &Key, host: u32, tree: &Tree) -> Row {
         let trace = self.trace;
-        let name = trace.text(key.name);
         let device = || trace.device.clone().unwrap_or_else(|| "device".to_owned());
         let parent = if host == NONE { NONE } else { tree.parent[host as usize] };
         let stack = trace.text(key.stack).split(';').filter(|frame| !frame.is_empty());
         Row {
-            key: if name.starts_with("ProfilerStep#") { STEPS.to_owned() } else { name.to_owned() },
+            key: trace.row_name(key.name).to_owned(),
             device_type: if key.on_device { device() } else { "CPU".to_owned() },
             on_device: key.on_device,
             is_user_annotation: key.is_user_annotation,
