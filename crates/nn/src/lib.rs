@@ -38,6 +38,7 @@
 extern crate self as cresset_nn;
 
 mod activation;
+mod attention;
 mod call;
 mod check;
 mod clip;
@@ -51,6 +52,7 @@ mod forward;
 pub mod functional;
 mod hooks;
 pub mod init;
+mod inputs;
 mod linear;
 mod loss;
 mod members;
@@ -69,6 +71,7 @@ mod thin;
 mod training;
 
 pub use activation::*;
+pub use attention::{Attend, Attended, MultiheadAttention, causal_mask};
 pub use clip::*;
 pub use container::{ModuleDict, ModuleList};
 pub use convolution::*;
