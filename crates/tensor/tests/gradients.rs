@@ -193,6 +193,9 @@ const TABLE: &[(&str, &[&[usize]], Function)] = &[
         let how = PoissonLoss { full: true, ..PoissonLoss::default() };
         x[0].poisson_nll_loss(&x[1].add(2.0)?, how)
     }),
+    ("gaussian_nll_loss with a variance per column", &[&[2, 3], &[2, 3], &[1, 3]], |x| {
+        x[0].gaussian_nll_loss(&x[1], &x[2].mul(&x[2])?, GaussianLoss::default())
+    }),
     ("gaussian_nll_loss", &[&[2, 3], &[3], &[2, 1]], |x| {
         x[0].gaussian_nll_loss(&x[1], &x[2].mul(&x[2])?, GaussianLoss::default())
     }),

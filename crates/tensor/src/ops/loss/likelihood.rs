@@ -66,17 +66,19 @@ impl Tensor {
     }
 
     /// How unlikely normal distributions of these means make the `target`. There is a variance for each,
-    /// or one for all that differ in the last dimension only.
+    /// or one for all that differ in one dimension only, which may be left out if it is the last.
     pub fn gaussian_nll_loss(&self, target: &Tensor, variance: &Tensor, how: GaussianLoss) -> Result<Tensor> {
         const NAME: &str = "gaussian_nll_loss";
         let before = self.shape().split_last().map_or(&[][..], |(_, before)| before);
-        let variance = if variance.shape() == self.shape() || variance.shape() == [before, &[1]].concat() {
+        let differing = self.shape().iter().zip(variance.shape()).filter(|(of_mean, own)| of_mean != own);
+        let differing: Vec<usize> = differing.map(|(_, own)| *own).collect();
+        let variance = if variance.dim() == self.dim() && matches!(differing[..], [] | [1]) {
             variance.clone()
         } else if variance.shape() == before {
             variance.unsqueeze(-1)?
         } else {
             let text = format_args!(
-                "expects a variance per element of {:?} or per row, not shape {:?}",
+                "expects a variance per element of {:?} or one for all along a dimension, not shape {:?}",
                 self.shape(),
                 variance.shape()
             );
