@@ -67,7 +67,6 @@ mod shape;
 mod softmax;
 mod state;
 mod tensors;
-mod thin;
 mod training;
 
 pub use activation::*;

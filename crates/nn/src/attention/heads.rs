@@ -2,8 +2,7 @@
 
 use super::mask::Masks;
 use super::{Attend, MultiheadAttention};
-use crate::Parameter;
-use crate::thin::{kept, thinned};
+use crate::{Parameter, functional};
 use cresset_tensor::ops::{Attention, Dropped};
 use cresset_tensor::{Result, Tensor};
 
@@ -62,7 +61,10 @@ impl MultiheadAttention {
             Some(mask) => mask.baddbmm(&query, &key)?,
             None => query.bmm(&key)?,
         };
-        let weights = thinned(&scores.softmax(-1)?, self.dropping())?;
+        let mut weights = scores.softmax(-1)?;
+        if self.dropping() > 0.0 {
+            weights = functional::dropout(&weights, self.dropping(), true)?;
+        }
         Ok((weights.bmm(value)?, weights))
     }
 
@@ -89,7 +91,7 @@ impl MultiheadAttention {
         let mut how = Attention { mask: mask.as_ref(), causal, ..Attention::default() };
         let out = if p > 0.0 && p < 1.0 {
             let shape = [batch, self.num_heads, query.shape()[2], key.shape()[2]];
-            let kept = kept(&Tensor::empty(shape, (query.dtype(), query.device()))?, p)?;
+            let kept = Tensor::rand(shape, (query.dtype(), query.device()))?.ge(p)?;
             how.dropout = Some(Dropped { probability: p, kept: &kept });
             query.scaled_dot_product_attention(&key, &value, how)?
         } else {

@@ -9,7 +9,7 @@ use crate::inputs::inputs;
 use crate::{Forward, Hooks, Linear, Module, Parameter, Training};
 use cresset_tensor::{Cause, Error, Result, Tensor};
 use mask::Masks;
-use project::{Projections, xavier_normal};
+use project::{Projections, row};
 
 pub use mask::causal_mask;
 
@@ -126,7 +126,7 @@ impl MultiheadAttention {
 
     /// With one more key and value that are learned, or without.
     pub fn add_bias_kv(self, add_bias_kv: bool) -> Result<Self> {
-        let fresh = || add_bias_kv.then(|| xavier_normal(self.embed_dim)).transpose();
+        let fresh = || add_bias_kv.then(|| row(self.embed_dim)).transpose();
         Ok(Self { bias_k: fresh()?, bias_v: fresh()?, ..self })
     }
 

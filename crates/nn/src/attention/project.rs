@@ -1,7 +1,7 @@
 //! From what a module is given to queries, keys and values.
 
 use super::{Attend, MultiheadAttention};
-use crate::Parameter;
+use crate::{Parameter, init};
 use cresset_tensor::{Result, Tensor};
 
 /// Queries, keys and values, `[steps, batch, embed_dim]` each.
@@ -16,7 +16,7 @@ impl MultiheadAttention {
     pub(super) fn with_projections(self) -> Result<Self> {
         let (size, kdim, vdim) = (self.embed_dim, self.kdim, self.vdim);
         if kdim == size && vdim == size {
-            let in_proj_weight = Some(xavier_uniform(3 * size, size)?);
+            let in_proj_weight = Some(matrix(3 * size, size)?);
             return Ok(Self {
                 in_proj_weight,
                 q_proj_weight: None,
@@ -25,7 +25,7 @@ impl MultiheadAttention {
                 ..self
             });
         }
-        let [q, k, v] = [size, kdim, vdim].map(|inputs| xavier_uniform(size, inputs));
+        let [q, k, v] = [size, kdim, vdim].map(|inputs| matrix(size, inputs));
         let [q_proj_weight, k_proj_weight, v_proj_weight] = [Some(q?), Some(k?), Some(v?)];
         Ok(Self { in_proj_weight: None, q_proj_weight, k_proj_weight, v_proj_weight, ..self })
     }
@@ -87,12 +87,15 @@ fn parts<const N: usize>(parts: Vec<Tensor>) -> [Tensor; N] {
     parts.try_into().unwrap_or_else(|_| unreachable!("a size that is a multiple splits into all its parts"))
 }
 
-fn xavier_uniform(outputs: usize, inputs: usize) -> Result<Parameter> {
-    let bound = (6.0 / (inputs + outputs) as f64).sqrt();
-    Parameter::new(Tensor::uniform(-bound, bound, [outputs, inputs], ())?)
+fn matrix(outputs: usize, inputs: usize) -> Result<Parameter> {
+    let weight = Tensor::empty([outputs, inputs], ())?;
+    init::xavier_uniform_(&weight, 1.0)?;
+    Parameter::new(weight)
 }
 
 /// A key or value that is there for all, `[1, 1, size]`.
-pub(super) fn xavier_normal(size: usize) -> Result<Parameter> {
-    Parameter::new(Tensor::randn([1, 1, size], ())?.mul(1.0 / (size as f64).sqrt())?)
+pub(super) fn row(size: usize) -> Result<Parameter> {
+    let row = Tensor::empty([1, 1, size], ())?;
+    init::xavier_normal_(&row, 1.0)?;
+    Parameter::new(row)
 }

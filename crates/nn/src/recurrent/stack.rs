@@ -3,8 +3,7 @@
 use super::step::{Kind, State};
 use super::weights::{Sizes, Weights};
 use crate::check::{positive, within};
-use crate::thin::thinned;
-use crate::{Members, Parameter, Training};
+use crate::{Members, Parameter, Training, functional};
 use cresset_tensor::{Cause, Error, Result, Tensor};
 
 /// Layers on top of each other, each in one direction or in both.
@@ -138,8 +137,8 @@ impl Stack {
                 last.push(end);
             }
             x = if outputs.len() == 1 { outputs.remove(0) } else { Tensor::cat(&refs(&outputs), -1)? };
-            if layer + 1 < self.layers && self.training.is_on() {
-                x = thinned(&x, self.dropout)?;
+            if layer + 1 < self.layers && self.dropout > 0.0 {
+                x = functional::dropout(&x, self.dropout, self.training.is_on())?;
             }
         }
         let x = if swaps {
