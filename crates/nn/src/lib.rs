@@ -68,6 +68,7 @@ mod softmax;
 mod state;
 mod tensors;
 mod training;
+mod transformer;
 
 pub use activation::*;
 pub use attention::{Attend, Attended, MultiheadAttention, causal_mask};
@@ -97,3 +98,4 @@ pub use shape::*;
 pub use softmax::*;
 pub use tensors::Tensors;
 pub use training::Training;
+pub use transformer::*;
