@@ -1,11 +1,14 @@
 //! The register of modules: how each recorded one is made and called here, a file per family.
 
 mod activation;
+mod attention;
 mod case;
 mod convolution;
 mod linear;
+mod loss;
 mod normalization;
 mod pooling;
+mod recurrent;
 mod replay;
 mod shape;
 
@@ -66,10 +69,13 @@ fn list(mut output: impl Tensors) -> Vec<Tensor> {
 static FAMILIES: &[(&str, &[Entry])] = &[
     ("activation", activation::PLAIN),
     ("activation", activation::MODULES),
+    ("attention", attention::MODULES),
     ("convolution", convolution::MODULES),
     ("linear", linear::MODULES),
+    ("loss", loss::MODULES),
     ("normalization", normalization::MODULES),
     ("pooling", pooling::MODULES),
+    ("recurrent", recurrent::MODULES),
     ("shape", shape::MODULES),
 ];
 
