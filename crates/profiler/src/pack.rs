@@ -122,20 +122,23 @@ impl<'a> Packer<'a> {
         if self.identities {
             self.identity(tensor);
         }
-        // All of it where there is room, so that the length is known; what is too much is written over.
-        if let Some((bytes, length)) = small(tensor)
+        if let Some((sizes, word)) = small(tensor)
             && let Some(place) = self.free.get_mut(self.at..self.at + SMALL)
         {
-            place.copy_from_slice(&bytes);
-            self.at += length;
+            let [a, b, c, d] = word;
+            let rank = tensor.shape.len();
+            place[..6].copy_from_slice(&[Tag::Tensor as u8, rank as u8, a, b, c, d]);
+            // All eight, so that the length is known; what is too much is written over.
+            place[6..].copy_from_slice(&sizes.to_le_bytes());
+            self.at += 6 + 2 * rank;
             return;
         }
         self.header(Tag::Tensor, tensor.shape.len() as u64);
+        self.dtype(tensor.dtype);
         tensor.shape.iter().for_each(|&size| self.number(size as u64));
         for i in 0..tensor.shape.len() {
             self.number(tensor.strides.get(i).map_or(0, |&stride| stride as u64));
         }
-        self.dtype(tensor.dtype);
     }
 
     /// Names of element types have four letters at most: one store, where text takes a call. Any
@@ -181,33 +184,24 @@ fn word(name: &str) -> [u8; 4] {
     }
 }
 
-/// Bytes of a tensor of at most four dimensions, each below 2^14: tag and rank, two for each size
-/// and each stride, the name of the type.
-const SMALL: usize = 2 + 4 * 4 + 4;
+/// The room that a [`small`] tensor takes: tag, rank, type, and at most eight sizes and strides.
+const SMALL: usize = 6 + size_of::<u64>();
 
-/// What most tensors look like in a record, made in registers and written at once.
+/// The sizes and strides of a tensor whose numbers take a byte each, and its type. Put together in
+/// a register: bytes that are written one by one and read at once make the processor wait.
 #[inline]
-fn small(tensor: &TensorArgument<'_>) -> Option<([u8; SMALL], usize)> {
+fn small(tensor: &TensorArgument<'_>) -> Option<(u64, [u8; 4])> {
     let (rank, name) = (tensor.shape.len(), word(tensor.dtype));
     if rank > 4 || tensor.strides.len() != rank || name == LONG {
         return None;
     }
-    let mut bytes = [0; SMALL];
-    (bytes[0], bytes[1]) = (Tag::Tensor as u8, rank as u8);
-    let mut at = 2;
-    for &number in tensor.shape.iter().chain(tensor.strides) {
-        if number < 0x80 {
-            bytes[at] = number as u8;
-            at += 1;
-        } else if number < 0x4000 {
-            (bytes[at], bytes[at + 1]) = (number as u8 | 0x80, (number >> 7) as u8);
-            at += 2;
-        } else {
-            return None;
-        }
+    let (mut sizes, mut strides, mut all) = (0, 0, 0);
+    for (i, (&size, &stride)) in tensor.shape.iter().zip(tensor.strides).enumerate() {
+        sizes |= (size as u64) << (8 * i);
+        strides |= (stride as u64) << (8 * i);
+        all |= size | stride;
     }
-    bytes[at..at + 4].copy_from_slice(&name);
-    Some((bytes, at + 4))
+    (all < 0x80).then_some((sizes | strides << (8 * rank), name))
 }
 
 /// Small numbers for small integers of either sign.
@@ -348,9 +342,9 @@ impl Unpacker<'_> {
     }
 
     fn tensor(&mut self) -> Option<TensorInput> {
-        let shape = self.many(Self::number)?;
-        let strides = (0..shape.len()).map(|_| self.number()).collect::<Option<_>>()?;
-        Some(TensorInput { shape, strides, dtype: self.dtype()?, identity: None })
+        let (rank, dtype) = (self.number()?, self.dtype()?);
+        let mut numbers = || (0..rank).map(|_| self.number()).collect::<Option<_>>();
+        Some(TensorInput { shape: numbers()?, strides: numbers()?, dtype, identity: None })
     }
 
     fn dtype(&mut self) -> Option<String> {
