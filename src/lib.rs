@@ -71,7 +71,7 @@ pub use peak::peak;
 /// What most programs need.
 pub mod prelude {
     pub use crate::nn::{CrossEntropyLoss, Forward, Linear, Module, Relu, Sequential, Sigmoid, Tanh};
-    pub use crate::optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions};
+    pub use crate::optim::{Adam, AdamOptions, AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions};
     pub use crate::profiler::{Profiler, Schedule, record_function};
     pub use crate::{DType, Device, Tensor, device, manual_seed, no_grad};
     pub use cresset_tensor::indexing::{Ellipsis, NewAxis, slice};

@@ -15,7 +15,9 @@ fn recorded_step() -> Value {
     let path = path("execution.json");
     let model =
         Sequential::new().push(Linear::new(6, 4).unwrap()).push(Relu).push(Linear::new(4, 3).unwrap());
-    let options = SgdOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
+    // Operator by operator, as torch's that this is compared with.
+    let implementation = Some(cresset::optim::Implementation::Single);
+    let options = SgdOptions { lr: 0.1, momentum: 0.9, implementation, ..Default::default() };
     let mut sgd = Sgd::new(model.parameters(), options).unwrap();
     let (x, y) = (Tensor::ones([2, 6], ()).unwrap(), Tensor::new([0i64, 2]).unwrap());
     let mut trace = ExecutionTrace::new(&path);

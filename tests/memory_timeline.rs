@@ -13,7 +13,9 @@ fn two_steps(device: Device) -> Profiler {
     let model =
         Sequential::new().push(Linear::new(6, 4).unwrap()).push(Relu).push(Linear::new(4, 3).unwrap());
     model.to(device).unwrap();
-    let options = SgdOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
+    // Operator by operator, as torch's that this is compared with.
+    let implementation = Some(cresset::optim::Implementation::Single);
+    let options = SgdOptions { lr: 0.1, momentum: 0.9, implementation, ..Default::default() };
     let mut sgd = Sgd::new(model.parameters(), options).unwrap();
     let x = Tensor::ones([2, 6], device).unwrap();
     let y = Tensor::new([0i64, 2]).unwrap().to(device).unwrap();

@@ -154,7 +154,9 @@ fn links_are_complete_while_another_thread_records_calls() {
 #[test]
 fn profiler_covers_optimizer_ops() {
     let (model, x) = (model(Device::CPU), Tensor::ones([2, 6], ()).unwrap());
-    let options = SgdOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
+    // Operator by operator, as torch's that this is compared with.
+    let implementation = Some(cresset::optim::Implementation::Single);
+    let options = SgdOptions { lr: 0.1, momentum: 0.9, implementation, ..Default::default() };
     let mut sgd = Sgd::new(model.parameters(), options).unwrap();
     let trace = profile(|| {
         sgd.zero_grad();

@@ -4,6 +4,7 @@ use super::progress::Progress;
 use super::{Outcome, say};
 use clap::{Args, ValueEnum};
 use cresset::data::{self, DataLoader, Labelled, TensorDataset};
+use cresset::optim::Options as _;
 use cresset::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -80,7 +81,7 @@ fn check(arguments: &Arguments, device: Device, samples: usize) -> Outcome {
         return Err("train: meta tensors have no elements to learn from; use cpu or npu".into());
     }
     // The optimizer knows which numbers it can work with.
-    Adam::new(Vec::new(), arguments.adam())?;
+    arguments.adam().check()?;
     let steps = arguments.epochs * samples.div_ceil(arguments.batch);
     if arguments.profile.is_some() && steps <= LEFT_OUT {
         return Err(format!("train: --profile leaves out {LEFT_OUT} steps, and there are {steps}; use more epochs or smaller batches").into());

@@ -68,7 +68,8 @@ fn adam() {
         "adam",
         time(|| {
             let (mean, squares) = (ViewMut::of(&mut mean, &layout), ViewMut::of(&mut squares, &layout));
-            optimizer::adam(step, ViewMut::of(&mut out, &layout), black_box(a), mean, squares, None);
+            let param = ViewMut::of(&mut out, &layout);
+            optimizer::step(&step, optimizer::Tensors::new(param, black_box(a), [mean, squares]));
         }),
     );
 }

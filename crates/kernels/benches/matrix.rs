@@ -20,7 +20,7 @@
 
 use cresset_kernels::attention::{Attended, Attention, attention, attention_backward};
 use cresset_kernels::convolution::{Channels, convolve, convolve_transposed, convolve_weights};
-use cresset_kernels::optimizer::{AdamStep, AdamTensors, adam_all};
+use cresset_kernels::optimizer::{AdamStep, Tensors, step_all};
 use cresset_kernels::{DType, Layout, View, ViewMut, Window, bf16, matrix, random::Philox, with_threads};
 use std::hint::black_box;
 use std::time::Instant;
@@ -298,15 +298,14 @@ fn optimizers() {
     for (count, size) in [(100, 100_000), (1000, 10)] {
         let layout = shape(&[size]);
         let mut tensors: Vec<[Vec<f32>; 4]> = (0..count).map(|_| [0; 4].map(|_| vec![0.1; size])).collect();
+        let steps = vec![step; count];
         let [one, two] = times(|| {
-            let all = tensors.iter_mut().map(|[param, grad, mean, square]| AdamTensors {
-                param: ViewMut::of(param, &layout),
-                grad: View::of(grad, &layout),
-                exp_avg: ViewMut::of(mean, &layout),
-                exp_avg_sq: ViewMut::of(square, &layout),
-                max_exp_avg_sq: None,
-            });
-            adam_all(step, all.collect());
+            let mut all = Vec::with_capacity(count);
+            for [param, grad, mean, square] in &mut tensors {
+                let [param, mean, square] = [param, mean, square].map(|list| ViewMut::of(list, &layout));
+                all.push(Tensors::new(param, View::of(grad, &layout), [mean, square]));
+            }
+            step_all(&steps, &mut all);
         });
         let bytes = (count * size * 7 * 4) as f64;
         println!(

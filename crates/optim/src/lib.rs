@@ -2,14 +2,28 @@
 //!
 //! Names, defaults and formulas are torch's. A step is a scope in a profile, named as torch
 //! names it, and made of ordinary operators.
+//!
+//! - [`algorithm`](mod@algorithm): each optimizer's options and its step in three forms;
+//! - [`descent`](mod@descent): what they share: groups, state dicts, hooks, choosing the form;
+//! - `value` and `state`: options by name, and what is kept from step to step.
 
 #![forbid(unsafe_code)]
 
-mod adam;
+pub mod algorithm;
+pub mod descent;
+mod foreach;
+mod hooks;
+mod lbfgs;
 mod optimizer;
-mod sgd;
+pub mod schedule;
+mod scope;
+mod state;
+mod value;
 
-pub use adam::{Adam, AdamOptions};
+pub use algorithm::*;
 pub use cresset_tensor::{Error, Result, Tensor};
-pub use optimizer::Optimizer;
-pub use sgd::{Sgd, SgdOptions};
+pub use descent::{Algorithm, Descent, Group};
+pub use lbfgs::{Lbfgs, LbfgsOptions, LineSearch};
+pub use optimizer::{HookId, Implementation, Optimizer, StepHook};
+pub use state::{GroupState, State, StateDict};
+pub use value::{Options, Setting, Value};

@@ -1,6 +1,8 @@
 //! Optimizers against steps computed by hand.
 
-use cresset_optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions, Tensor};
+use cresset_optim::{Adam, AdamOptions, Implementation, Optimizer, Sgd, SgdOptions, Tensor};
+
+const ALL: [Implementation; 3] = [Implementation::Fused, Implementation::Foreach, Implementation::Single];
 
 fn parameter(values: &[f64]) -> Tensor {
     Tensor::from_slice(values, [values.len()]).unwrap().with_grad().unwrap()
@@ -48,10 +50,10 @@ fn nesterov_looks_ahead_and_maximize_climbs() {
 
 #[test]
 fn adam_s_first_step_is_the_learning_rate_whatever_the_gradient() {
-    for fused in [true, false] {
+    for implementation in ALL {
         let p = parameter(&[1.0, 1.0]);
-        let mut adam =
-            Adam::new(vec![p.clone()], AdamOptions { lr: 0.1, fused, ..AdamOptions::default() }).unwrap();
+        let options = AdamOptions { lr: 0.1, implementation: Some(implementation), ..Default::default() };
+        let mut adam = Adam::new(vec![p.clone()], options).unwrap();
         give(&p, &[1e-3, -500.0]);
         adam.step().unwrap();
         for (got, expected) in f64s(&p).iter().zip([0.9, 1.1]) {
@@ -61,10 +63,17 @@ fn adam_s_first_step_is_the_learning_rate_whatever_the_gradient() {
 }
 
 #[test]
-fn fused_and_unfused_adam_agree_over_many_steps() {
-    let run = |fused: bool, decoupled: bool| {
+fn all_forms_of_adam_agree_over_many_steps() {
+    let run = |implementation: Implementation, decoupled_weight_decay: bool| {
         let (p, q) = (parameter(&[1.0, -2.0, 3.0]), parameter(&[0.5]));
-        let options = AdamOptions { lr: 0.05, weight_decay: 0.1, decoupled, fused, ..AdamOptions::default() };
+        let implementation = Some(implementation);
+        let options = AdamOptions {
+            lr: 0.05,
+            weight_decay: 0.1,
+            decoupled_weight_decay,
+            implementation,
+            ..Default::default()
+        };
         let mut adam = Adam::new(vec![p.clone(), q.clone()], options).unwrap();
         for step in 0..20 {
             let x = step as f64;
@@ -78,7 +87,8 @@ fn fused_and_unfused_adam_agree_over_many_steps() {
         [f64s(&p), f64s(&q)].concat()
     };
     for decoupled in [false, true] {
-        close(&run(true, decoupled), &run(false, decoupled));
+        close(&run(Implementation::Fused, decoupled), &run(Implementation::Single, decoupled));
+        close(&run(Implementation::Foreach, decoupled), &run(Implementation::Single, decoupled));
     }
 }
 
@@ -96,12 +106,15 @@ fn parameters_without_gradients_stay_as_they_are() {
 
 #[test]
 fn numbers_that_make_no_sense_are_refused() {
-    let error = Sgd::new(vec![], SgdOptions { lr: -1.0, ..SgdOptions::default() }).err().unwrap();
+    let p = || vec![parameter(&[1.0])];
+    let error = Sgd::new(p(), SgdOptions { lr: -1.0, ..SgdOptions::default() }).err().unwrap();
     assert_eq!(error.to_string(), "SGD: lr is -1, expected a finite number, at least 0");
-    let error = Adam::new(vec![], AdamOptions { betas: (0.9, 1.0), ..AdamOptions::default() }).err().unwrap();
-    assert_eq!(error.to_string(), "Adam: a beta is 1, expected at least 0 and below 1");
+    let error = Adam::new(p(), AdamOptions { betas: (0.9, 1.0), ..AdamOptions::default() }).err().unwrap();
+    assert_eq!(error.to_string(), "Adam: betas.1 is 1, expected at least 0 and below 1");
     let nesterov = SgdOptions { nesterov: true, ..SgdOptions::default() };
-    assert!(Sgd::new(vec![], nesterov).is_err());
+    assert!(Sgd::new(p(), nesterov).is_err());
+    let error = Sgd::new(vec![], SgdOptions::default()).err().unwrap();
+    assert_eq!(error.to_string(), "SGD: there are no parameters, expected at least one");
 }
 
 #[test]
@@ -111,5 +124,5 @@ fn a_step_forbids_stale_gradients() {
     give(&w, &[1.0]);
     Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..SgdOptions::default() }).unwrap().step().unwrap();
     let error = loss.backward().unwrap_err();
-    assert!(error.to_string().contains("changed in place by aten::add_"), "{error}");
+    assert!(error.to_string().contains("changed in place by aten::_fused_sgd_"), "{error}");
 }

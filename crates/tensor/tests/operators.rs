@@ -276,7 +276,7 @@ fn operators_called_with_attributes_that_make_no_sense_are_errors() {
 #[test]
 fn an_adam_step_over_shared_memory_is_refused_or_right() {
     use cresset_tensor::Op;
-    use cresset_tensor::ops::{AdamStep, FusedAdam};
+    use cresset_tensor::ops::{AdamStep, Batch, FusedAdam};
     let step = AdamStep {
         lr: 0.1,
         beta1: 0.9,
@@ -288,11 +288,14 @@ fn an_adam_step_over_shared_memory_is_refused_or_right() {
         maximize: false,
         step: 1,
     };
-    let adam = FusedAdam { step };
+    let adam = |tensors: [&Tensor; 4]| {
+        let tensors = tensors.map(Clone::clone);
+        FusedAdam.call(Batch { tensors: &tensors, rules: &[step] })
+    };
     let (p, m, v) =
         (Tensor::ones([2], ()).unwrap(), Tensor::zeros([2], ()).unwrap(), Tensor::zeros([2], ()).unwrap());
-    assert_eq!(adam.clone().call(&[&p, &p, &m, &m]).unwrap_err().cause(), Cause::Argument);
-    adam.call(&[&p, &p, &m, &v]).unwrap();
+    assert_eq!(adam([&p, &p, &m, &m]).unwrap_err().cause(), Cause::Argument);
+    adam([&p, &p, &m, &v]).unwrap();
     assert_eq!(f32s(&m), [0.1, 0.1]);
 }
 

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use cresset::Result;
+use cresset::optim::Implementation;
 use cresset::prelude::*;
 
 /// A training step on one batch, after a few that must have made the loss smaller.
@@ -31,15 +32,22 @@ pub(super) fn classes(count: usize, shape: impl AsRef<[usize]>) -> Result<Tensor
 }
 
 pub(super) fn sgd(model: &impl Module, lr: f64) -> Result<Sgd> {
-    Sgd::new(model.parameters(), SgdOptions { lr, ..SgdOptions::default() })
+    let options = SgdOptions { lr, implementation: implementation(false), ..SgdOptions::default() };
+    Sgd::new(model.parameters(), options)
+}
+
+/// The fused form, or the sequence of operators that torch runs by default.
+fn implementation(fused: bool) -> Option<Implementation> {
+    Some(if fused { Implementation::Fused } else { Implementation::Single })
 }
 
 pub(super) fn adam(model: &impl Module, fused: bool) -> Result<Adam> {
-    Adam::new(model.parameters(), AdamOptions { fused, ..AdamOptions::default() })
+    let options = AdamOptions { implementation: implementation(fused), ..AdamOptions::default() };
+    Adam::new(model.parameters(), options)
 }
 
 /// AdamW as torch has it unless told otherwise.
-pub(super) fn adamw(parameters: Vec<Tensor>, fused: bool) -> Result<Adam> {
-    let options = AdamOptions { weight_decay: 1e-2, decoupled: true, fused, ..AdamOptions::default() };
-    Adam::new(parameters, options)
+pub(super) fn adamw(parameters: Vec<Tensor>, fused: bool) -> Result<AdamW> {
+    let options = AdamWOptions { implementation: implementation(fused), ..AdamWOptions::default() };
+    AdamW::new(parameters, options)
 }

@@ -6,7 +6,7 @@ use crate::error::fail;
 use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
 use cresset_acl::code;
-use cresset_kernels::optimizer::{AdamStep, adam};
+use cresset_kernels::optimizer::{AdamStep, Tensors, step as take_step};
 use cresset_kernels::{DType, View};
 
 #[expect(clippy::too_many_arguments, reason = "as many as the operator has")]
@@ -49,7 +49,9 @@ pub(crate) fn apply_adam_w_v2(
     match max_v.filter(|_| amsgrad) {
         None if amsgrad => fail!(code::NN_PARAM_NULLPTR, "max_v is null, but amsgrad needs it"),
         None => Plan::new(c"ApplyAdamWV2", [grad, step], [x, m, v], move |[grad, step], [x, m, v]| {
-            converted(grad, x.dtype(), |grad| adam(after(step, numbers), x, grad, m, v, None));
+            converted(grad, x.dtype(), |grad| {
+                take_step(&after(step, numbers), Tensors::new(x, grad, [m, v]))
+            });
             Ok(())
         }),
         Some(max_v) => Plan::new(
@@ -57,7 +59,9 @@ pub(crate) fn apply_adam_w_v2(
             [grad, step],
             [x, m, v, max_v],
             move |[grad, step], [x, m, v, max_v]| {
-                converted(grad, x.dtype(), |grad| adam(after(step, numbers), x, grad, m, v, Some(max_v)));
+                converted(grad, x.dtype(), |grad| {
+                    take_step(&after(step, numbers), Tensors::new(x, grad, [m, v, max_v]));
+                });
                 Ok(())
             },
         ),

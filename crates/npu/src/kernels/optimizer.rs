@@ -2,28 +2,30 @@
 
 use super::{beside, filled};
 use crate::aclnn;
-use cresset_tensor::ops::{AdamStep, FusedAdam};
-use cresset_tensor::{Cause, DType, Error, Kernel, Key, Op, Result, Scalar, Tensor};
+use cresset_tensor::ops::{AdamStep, Batch, FusedAdam, FusedAdamW};
+use cresset_tensor::{DType, Kernel, Key, Result, Scalar, Tensor};
 
 pub(super) fn register(npu: Key) {
-    FusedAdam::table().register(npu, |op, inputs, ()| adam(op.step, inputs));
+    FusedAdam::table().register(npu, |_, batch, ()| adam(batch));
+    FusedAdamW::table().register(npu, |_, batch, ()| adam(batch));
 }
 
-fn adam(step: AdamStep, inputs: &[&Tensor]) -> Result<()> {
-    let Some(first) = inputs.first() else { return Ok(()) };
-    if step.amsgrad {
-        return Err(Error::new(Cause::Argument, FusedAdam::NAME, "amsgrad needs a fifth list of tensors"));
-    }
-    // The library counts the step itself, so it is given how many there were before.
-    let before = filled(first, &[1], DType::I64, step.step.saturating_sub(1) as i64)?;
-    let decay = if step.decoupled { step.weight_decay } else { 0.0 };
-    for [param, grad, mean, square] in FusedAdam::groups(inputs) {
-        let grad = pulled(step, param, grad)?;
+fn adam(batch: Batch<'_, AdamStep>) -> Result<()> {
+    let mut counted: Option<(u64, Tensor)> = None;
+    for (param, grad, states, step) in batch.each() {
+        // The library counts the step itself, so it is given how many there were before.
+        let before = match &counted {
+            Some((count, before)) if *count == step.step => before.clone(),
+            _ => filled(param, &[1], DType::I64, step.step.saturating_sub(1) as i64)?,
+        };
+        counted = Some((step.step, before.clone()));
+        let decay = if step.decoupled { step.weight_decay } else { 0.0 };
+        let grad = pulled(*step, param, grad)?;
         aclnn::apply_adam_w_v2(
             param,
-            mean,
-            square,
-            None,
+            &states[0],
+            &states[1],
+            states.get(2),
             &grad,
             &before,
             step.lr as f32,
@@ -31,7 +33,7 @@ fn adam(step: AdamStep, inputs: &[&Tensor]) -> Result<()> {
             step.beta2 as f32,
             decay as f32,
             step.eps as f32,
-            false,
+            step.amsgrad,
             step.maximize,
         )?;
     }

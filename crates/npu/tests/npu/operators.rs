@@ -315,18 +315,24 @@ fn steps_of_adam() {
         AdamStep { weight_decay: 0.1, decoupled: true, ..base },
         AdamStep { weight_decay: 0.1, maximize: true, ..base },
         AdamStep { maximize: true, beta1: 0.3, ..base },
+        AdamStep { amsgrad: true, weight_decay: 0.1, ..base },
     ] {
         let inputs = [numbers(&[3, 4], 1), numbers(&[5], 2), numbers(&[4, 3], 3), numbers(&[5], 4)];
         check(&format!("{step:?}"), &inputs, &|x| {
             let params = [x[0].copy()?, x[1].copy()?];
             let grads = [x[2].t()?, x[3].clone()];
-            let zeros = || -> Result<[Tensor; 2]> { Ok([params[0].zeros_like()?, params[1].zeros_like()?]) };
-            let (means, squares) = (zeros()?, zeros()?);
-            let lists: Vec<&Tensor> = [&params, &grads, &means, &squares].into_iter().flatten().collect();
-            for count in 1..=5 {
-                FusedAdam { step: AdamStep { step: count, ..step } }.call(&lists[..])?;
+            let mut tensors = Vec::new();
+            for (param, grad) in params.iter().zip(&grads) {
+                tensors.extend([param.clone(), grad.clone()]);
+                let states = if step.amsgrad { 3 } else { 2 };
+                (0..states).try_for_each(|_| param.zeros_like().map(|zeros| tensors.push(zeros)))?;
             }
-            Ok(params.into_iter().chain(means).chain(squares).collect())
+            for count in 1..=5 {
+                // The second parameter is a step behind, as one that had no gradient once.
+                let rules = [count + 1, count].map(|step_count| AdamStep { step: step_count, ..step });
+                FusedAdam.call(Batch { tensors: &tensors, rules: &rules })?;
+            }
+            Ok(tensors)
         });
     }
 }

@@ -1,0 +1,91 @@
+//! Adagrad.
+
+use super::{fused_by, pulled, turned};
+use crate::Implementation;
+use crate::descent::{Algorithm, Descent};
+use crate::foreach::{count, each, kept, map, towards};
+use crate::state::State;
+use crate::value::{not_negative, options};
+use cresset_tensor::ops::{AdagradStep, FusedAdagrad};
+use cresset_tensor::{Result, Tensor};
+
+options! {
+    /// The numbers of [`Adagrad`].
+    AdagradOptions for "Adagrad", check {
+        /// The learning rate.
+        lr: f64 = 1e-2,
+        /// How fast the learning rate falls.
+        lr_decay: f64 = 0.0,
+        /// How much of the parameter is added to its gradient.
+        weight_decay: f64 = 0.0,
+        /// The sum of squares before the first step.
+        initial_accumulator_value: f64 = 0.0,
+        /// Keeps the divisor away from 0.
+        eps: f64 = 1e-10,
+        /// Whether the objective is to grow.
+        maximize: bool = false,
+        /// How a step runs; the best that the device has if `None`.
+        implementation: Option<Implementation> = None,
+    }
+}
+
+fn check(options: &AdagradOptions) -> Result<()> {
+    let AdagradOptions { lr, lr_decay, weight_decay, initial_accumulator_value, eps, .. } = *options;
+    let sum = ("initial_accumulator_value", initial_accumulator_value);
+    not_negative(
+        "Adagrad",
+        &[("lr", lr), ("lr_decay", lr_decay), ("weight_decay", weight_decay), sum, ("eps", eps)],
+    )
+}
+
+/// Gradients scaled by the sum of squares of all before.
+pub type Adagrad = Descent<AdagradOptions>;
+
+const SUM: &str = "sum";
+
+impl AdagradOptions {
+    fn lr_at(&self, count: f64) -> f64 {
+        self.lr / (1.0 + (count - 1.0) * self.lr_decay)
+    }
+}
+
+impl Algorithm for AdagradOptions {
+    const STEP: &'static str = "Optimizer.step#Adagrad.step";
+    const ZERO_GRAD: &'static str = "Optimizer.zero_grad#Adagrad.zero_grad";
+    const TENSORS: &'static [&'static str] = &[SUM];
+
+    fused_by!(FusedAdagrad, AdagradStep);
+
+    fn first_tensor(&self, _name: &'static str, parameter: &Tensor, _grad: &Tensor) -> Result<Tensor> {
+        parameter.full_like(self.initial_accumulator_value)
+    }
+
+    fn single(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {
+        state.numbers[0].count_traced()?;
+        let count = state.numbers[0].item()?;
+        let grad = pulled(turned(grad, self.maximize)?, parameter, self.weight_decay)?;
+        let sum = state.tensor(SUM)?;
+        sum.addcmul_(&grad, &grad, 1)?;
+        let root = sum.sqrt()?;
+        root.add_(self.eps)?;
+        parameter.addcdiv_(&grad, &root, -self.lr_at(count))
+    }
+
+    fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let counts = count(states)?;
+        let grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
+        let sums = kept(states, SUM)?;
+        each("aten::_foreach_addcmul_", &sums, |i, sum| sum.addcmul_(&grads[i], &grads[i], 1))?;
+        let roots = map("aten::_foreach_sqrt", &sums, |_, sum| sum.sqrt())?;
+        each("aten::_foreach_add_", &roots, |_, root| root.add_(self.eps))?;
+        let steps = map("aten::_foreach_mul", &grads, |i, grad| grad.mul(-self.lr_at(counts[i])))?;
+        each("aten::_foreach_addcdiv_", parameters, |i, parameter| {
+            parameter.addcdiv_(&steps[i], &roots[i], 1)
+        })
+    }
+
+    fn rule(&self, state: &mut State) -> Result<AdagradStep> {
+        let lr = self.lr_at(state.numbers[0].count() as f64);
+        Ok(AdagradStep { lr, eps: self.eps, weight_decay: self.weight_decay, maximize: self.maximize })
+    }
+}

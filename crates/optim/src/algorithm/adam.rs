@@ -1,0 +1,198 @@
+//! Adam, and AdamW.
+
+use super::moments::{MEAN, SQUARE, correction, shrink_all, update, update_all};
+use super::{fused_by, pulled, turned};
+use crate::Implementation;
+use crate::descent::{Algorithm, Descent};
+use crate::foreach::{count, each, kept, map, towards};
+use crate::state::State;
+use crate::value::{check_betas, not_negative, options};
+use cresset_tensor::ops::{AdamStep, FusedAdam, FusedAdamW};
+use cresset_tensor::{Result, Tensor};
+
+options! {
+    /// The numbers of [`Adam`].
+    AdamOptions for "Adam", check {
+        /// The learning rate.
+        lr: f64 = 1e-3,
+        /// How much of the running mean of the gradient, and of its square, is kept.
+        betas: (f64, f64) = (0.9, 0.999),
+        /// Keeps the divisor away from 0.
+        eps: f64 = 1e-8,
+        /// How much the parameter decays.
+        weight_decay: f64 = 0.0,
+        /// Whether to divide by the largest mean of squares so far.
+        amsgrad: bool = false,
+        /// Whether the objective is to grow.
+        maximize: bool = false,
+        /// Whether the decay is apart from the gradient, as in [`AdamW`].
+        decoupled_weight_decay: bool = false,
+        /// How a step runs; the best that the device has if `None`.
+        implementation: Option<Implementation> = None,
+    }
+}
+
+options! {
+    /// The numbers of [`AdamW`].
+    AdamWOptions for "AdamW", check_w {
+        /// The learning rate.
+        lr: f64 = 1e-3,
+        /// How much of the running mean of the gradient, and of its square, is kept.
+        betas: (f64, f64) = (0.9, 0.999),
+        /// Keeps the divisor away from 0.
+        eps: f64 = 1e-8,
+        /// How much the parameter decays, apart from the gradient.
+        weight_decay: f64 = 1e-2,
+        /// Whether to divide by the largest mean of squares so far.
+        amsgrad: bool = false,
+        /// Whether the objective is to grow.
+        maximize: bool = false,
+        /// How a step runs; the best that the device has if `None`.
+        implementation: Option<Implementation> = None,
+    }
+}
+
+/// Gradients scaled by running means of themselves and of their squares.
+pub type Adam = Descent<AdamOptions>;
+
+/// [`Adam`] with a decay of parameters that is apart from the gradient.
+pub type AdamW = Descent<AdamWOptions>;
+
+fn check(options: &AdamOptions) -> Result<()> {
+    options.numbers().check("Adam")
+}
+
+fn check_w(options: &AdamWOptions) -> Result<()> {
+    options.numbers().check("AdamW")
+}
+
+/// What both have in common.
+struct Numbers {
+    lr: f64,
+    betas: (f64, f64),
+    eps: f64,
+    weight_decay: f64,
+    decoupled: bool,
+    amsgrad: bool,
+    maximize: bool,
+}
+
+impl AdamOptions {
+    fn numbers(&self) -> Numbers {
+        let AdamOptions { lr, betas, eps, weight_decay, amsgrad, maximize, .. } = *self;
+        let decoupled = self.decoupled_weight_decay;
+        Numbers { lr, betas, eps, weight_decay, decoupled, amsgrad, maximize }
+    }
+}
+
+impl AdamWOptions {
+    fn numbers(&self) -> Numbers {
+        let AdamWOptions { lr, betas, eps, weight_decay, amsgrad, maximize, .. } = *self;
+        Numbers { lr, betas, eps, weight_decay, decoupled: true, amsgrad, maximize }
+    }
+}
+
+const LARGEST: &str = "max_exp_avg_sq";
+const KEPT: &[&str] = &[MEAN, SQUARE, LARGEST];
+
+impl Numbers {
+    fn check(&self, name: &'static str) -> Result<()> {
+        not_negative(name, &[("lr", self.lr), ("eps", self.eps), ("weight_decay", self.weight_decay)])?;
+        check_betas(name, self.betas)
+    }
+
+    /// The decay of parameters, and that of gradients.
+    fn decays(&self) -> (f64, f64) {
+        if self.decoupled { (self.weight_decay, 0.0) } else { (0.0, self.weight_decay) }
+    }
+
+    fn single(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {
+        let grad = turned(grad, self.maximize)?;
+        state.numbers[0].count_traced()?;
+        let (of_parameter, of_grad) = self.decays();
+        if of_parameter != 0.0 {
+            parameter.mul_(1.0 - self.lr * of_parameter)?;
+        }
+        let grad = pulled(grad, parameter, of_grad)?;
+        let [mean, mut square] = update(state, &grad, self.betas)?;
+        let count = state.numbers[0].item()?;
+        if self.amsgrad {
+            square = state.tensor(LARGEST)?.maximum(&square)?;
+            state.put(LARGEST, square.clone());
+        }
+        let divisor = square.sqrt()?.div(correction(self.betas.1, count).sqrt())?;
+        divisor.add_(self.eps)?;
+        parameter.addcdiv_(&mean, &divisor, -self.lr / correction(self.betas.0, count))
+    }
+
+    fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let (of_parameter, of_grad) = self.decays();
+        let counts = count(states)?;
+        let grads = towards(grads, parameters, self.maximize, of_grad)?;
+        shrink_all(parameters, self.lr, of_parameter)?;
+        let [means, mut squares] = update_all(states, &grads, self.betas)?;
+        if self.amsgrad {
+            let largest = kept(states, LARGEST)?;
+            squares = map("aten::_foreach_maximum_", &largest, |i, largest| largest.maximum(&squares[i]))?;
+            states.iter_mut().zip(&squares).for_each(|(state, largest)| state.put(LARGEST, largest.clone()));
+        }
+        let divisors = map("aten::_foreach_sqrt", &squares, |_, square| square.sqrt())?;
+        each("aten::_foreach_div_", &divisors, |i, divisor| {
+            divisor.div_(correction(self.betas.1, counts[i]).sqrt())
+        })?;
+        each("aten::_foreach_add_", &divisors, |_, divisor| divisor.add_(self.eps))?;
+        each("aten::_foreach_addcdiv_", parameters, |i, parameter| {
+            parameter.addcdiv_(&means[i], &divisors[i], -self.lr / correction(self.betas.0, counts[i]))
+        })
+    }
+
+    fn rule(&self, state: &mut State) -> AdamStep {
+        AdamStep {
+            lr: self.lr,
+            beta1: self.betas.0,
+            beta2: self.betas.1,
+            eps: self.eps,
+            weight_decay: self.weight_decay,
+            decoupled: self.decoupled,
+            amsgrad: self.amsgrad,
+            maximize: self.maximize,
+            step: state.numbers[0].count(),
+        }
+    }
+}
+
+macro_rules! algorithm {
+    ($options:ident, $op:ident, $step:literal, $zero_grad:literal) => {
+        impl Algorithm for $options {
+            const STEP: &'static str = $step;
+            const ZERO_GRAD: &'static str = $zero_grad;
+            const TENSORS: &'static [&'static str] = KEPT;
+
+            fused_by!($op, AdamStep);
+
+            fn kept(&self) -> &'static [&'static str] {
+                if self.amsgrad { KEPT } else { &KEPT[..2] }
+            }
+
+            fn single(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {
+                self.numbers().single(parameter, grad, state)
+            }
+
+            fn foreach(
+                &self,
+                parameters: &[Tensor],
+                grads: Vec<Tensor>,
+                states: &mut [&mut State],
+            ) -> Result<()> {
+                self.numbers().foreach(parameters, grads, states)
+            }
+
+            fn rule(&self, state: &mut State) -> Result<AdamStep> {
+                Ok(self.numbers().rule(state))
+            }
+        }
+    };
+}
+
+algorithm!(AdamOptions, FusedAdam, "Optimizer.step#Adam.step", "Optimizer.zero_grad#Adam.zero_grad");
+algorithm!(AdamWOptions, FusedAdamW, "Optimizer.step#AdamW.step", "Optimizer.zero_grad#AdamW.zero_grad");

@@ -1,0 +1,90 @@
+//! Adamax: Adam by the largest gradient.
+
+use super::moments::{MEAN, correction};
+use super::{fused_by, pulled, turned};
+use crate::Implementation;
+use crate::descent::{Algorithm, Descent};
+use crate::foreach::{count, each, kept, map, towards};
+use crate::state::State;
+use crate::value::{check_betas, not_negative, options};
+use cresset_tensor::ops::{AdamaxStep, FusedAdamax};
+use cresset_tensor::{Result, Tensor};
+
+options! {
+    /// The numbers of [`Adamax`].
+    AdamaxOptions for "Adamax", check {
+        /// The learning rate.
+        lr: f64 = 2e-3,
+        /// How much of the running mean of the gradient, and of its maximum, is kept.
+        betas: (f64, f64) = (0.9, 0.999),
+        /// Keeps the divisor away from 0.
+        eps: f64 = 1e-8,
+        /// How much of the parameter is added to its gradient.
+        weight_decay: f64 = 0.0,
+        /// Whether the objective is to grow.
+        maximize: bool = false,
+        /// How a step runs; the best that the device has if `None`.
+        implementation: Option<Implementation> = None,
+    }
+}
+
+fn check(options: &AdamaxOptions) -> Result<()> {
+    let AdamaxOptions { lr, betas, eps, weight_decay, .. } = *options;
+    not_negative("Adamax", &[("lr", lr), ("eps", eps), ("weight_decay", weight_decay)])?;
+    check_betas("Adamax", betas)
+}
+
+/// The running mean of gradients, scaled by their decaying maximum.
+pub type Adamax = Descent<AdamaxOptions>;
+
+const LARGEST: &str = "exp_inf";
+
+impl Algorithm for AdamaxOptions {
+    const STEP: &'static str = "Optimizer.step#Adamax.step";
+    const ZERO_GRAD: &'static str = "Optimizer.zero_grad#Adamax.zero_grad";
+    const TENSORS: &'static [&'static str] = &[MEAN, LARGEST];
+
+    fused_by!(FusedAdamax, AdamaxStep);
+
+    fn single(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {
+        let grad = turned(grad, self.maximize)?;
+        state.numbers[0].count_traced()?;
+        let grad = pulled(grad, parameter, self.weight_decay)?;
+        let [mean, largest] = [state.tensor(MEAN)?, state.tensor(LARGEST)?];
+        mean.lerp_(&grad, 1.0 - self.betas.0)?;
+        largest.mul_(self.betas.1)?;
+        let size = grad.abs()?;
+        size.add_(self.eps)?;
+        let largest = largest.maximum(&size)?;
+        state.put(LARGEST, largest.clone());
+        let count = state.numbers[0].item()?;
+        parameter.addcdiv_(&mean, &largest, -self.lr / correction(self.betas.0, count))
+    }
+
+    fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let counts = count(states)?;
+        let grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
+        let [means, largest] = [kept(states, MEAN)?, kept(states, LARGEST)?];
+        each("aten::_foreach_lerp_", &means, |i, mean| mean.lerp_(&grads[i], 1.0 - self.betas.0))?;
+        each("aten::_foreach_mul_", &largest, |_, largest| largest.mul_(self.betas.1))?;
+        let sizes = map("aten::_foreach_abs", &grads, |_, grad| grad.abs())?;
+        each("aten::_foreach_add_", &sizes, |_, size| size.add_(self.eps))?;
+        let largest = map("aten::_foreach_maximum_", &largest, |i, largest| largest.maximum(&sizes[i]))?;
+        states.iter_mut().zip(&largest).for_each(|(state, largest)| state.put(LARGEST, largest.clone()));
+        each("aten::_foreach_addcdiv_", parameters, |i, parameter| {
+            parameter.addcdiv_(&means[i], &largest[i], -self.lr / correction(self.betas.0, counts[i]))
+        })
+    }
+
+    fn rule(&self, state: &mut State) -> Result<AdamaxStep> {
+        Ok(AdamaxStep {
+            lr: self.lr,
+            beta1: self.betas.0,
+            beta2: self.betas.1,
+            eps: self.eps,
+            weight_decay: self.weight_decay,
+            maximize: self.maximize,
+            step: state.numbers[0].count(),
+        })
+    }
+}

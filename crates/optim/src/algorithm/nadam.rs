@@ -1,0 +1,136 @@
+//! NAdam: Adam with Nesterov's momentum.
+
+use super::moments::{MEAN, SQUARE, correction, shrink_all, update, update_all};
+use super::{fused_by, pulled, turned};
+use crate::Implementation;
+use crate::descent::{Algorithm, Descent};
+use crate::foreach::{count, each, map, towards};
+use crate::state::State;
+use crate::value::{check_betas, not_negative, options};
+use cresset_tensor::ops::{FusedNadam, NadamStep};
+use cresset_tensor::{Result, Tensor};
+
+options! {
+    /// The numbers of [`Nadam`].
+    NadamOptions for "NAdam", check {
+        /// The learning rate.
+        lr: f64 = 2e-3,
+        /// How much of the running mean of the gradient, and of its square, is kept.
+        betas: (f64, f64) = (0.9, 0.999),
+        /// Keeps the divisor away from 0.
+        eps: f64 = 1e-8,
+        /// How much the parameter decays.
+        weight_decay: f64 = 0.0,
+        /// How fast the momentum grows.
+        momentum_decay: f64 = 4e-3,
+        /// Whether the decay is apart from the gradient.
+        decoupled_weight_decay: bool = false,
+        /// Whether the objective is to grow.
+        maximize: bool = false,
+        /// How a step runs; the best that the device has if `None`.
+        implementation: Option<Implementation> = None,
+    }
+}
+
+fn check(options: &NadamOptions) -> Result<()> {
+    let NadamOptions { lr, betas, eps, weight_decay, momentum_decay, .. } = *options;
+    let numbers =
+        [("lr", lr), ("eps", eps), ("weight_decay", weight_decay), ("momentum_decay", momentum_decay)];
+    not_negative("NAdam", &numbers)?;
+    check_betas("NAdam", betas)
+}
+
+/// Adam with Nesterov's momentum.
+pub type Nadam = Descent<NadamOptions>;
+
+impl NadamOptions {
+    /// The decay of parameters, and that of gradients.
+    fn decays(&self) -> (f64, f64) {
+        if self.decoupled_weight_decay { (self.weight_decay, 0.0) } else { (0.0, self.weight_decay) }
+    }
+
+    /// The momentum of step `count`.
+    fn mu(&self, count: f64) -> f64 {
+        self.betas.0 * (1.0 - 0.5 * 0.96f64.powf(count * self.momentum_decay))
+    }
+
+    /// What the gradient and its mean are multiplied by.
+    fn factors(&self, count: f64, product: f64) -> (f64, f64) {
+        let (now, next) = (self.mu(count), self.mu(count + 1.0));
+        (-self.lr * (1.0 - now) / (1.0 - product), -self.lr * next / (1.0 - product * next))
+    }
+}
+
+impl Algorithm for NadamOptions {
+    const STEP: &'static str = "Optimizer.step#NAdam.step";
+    const ZERO_GRAD: &'static str = "Optimizer.zero_grad#NAdam.zero_grad";
+    const NUMBERS: &'static [&'static str] = &["step", "mu_product"];
+    const TENSORS: &'static [&'static str] = &[MEAN, SQUARE];
+
+    fused_by!(FusedNadam, NadamStep);
+
+    fn first_number(&self, name: &'static str) -> f64 {
+        if name == "mu_product" { 1.0 } else { 0.0 }
+    }
+
+    fn single(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {
+        let grad = turned(grad, self.maximize)?;
+        state.numbers[0].count_traced()?;
+        let count = state.numbers[0].item()?;
+        let (of_parameter, of_grad) = self.decays();
+        if of_parameter != 0.0 {
+            parameter.mul_(1.0 - self.lr * of_parameter)?;
+        }
+        let grad = pulled(grad, parameter, of_grad)?;
+        state.numbers[1].scale_traced(self.mu(count))?;
+        let [mean, square] = update(state, &grad, self.betas)?;
+        let divisor = square.div(correction(self.betas.1, count))?.sqrt()?;
+        // Read twice, as torch does.
+        state.numbers[1].item()?;
+        divisor.add_(self.eps)?;
+        let (of_grad, of_mean) = self.factors(count, state.numbers[1].item()?);
+        parameter.addcdiv_(&grad, &divisor, of_grad)?;
+        parameter.addcdiv_(&mean, &divisor, of_mean)
+    }
+
+    fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let counts = count(states)?;
+        let (of_parameter, of_grad) = self.decays();
+        let grads = towards(grads, parameters, self.maximize, of_grad)?;
+        shrink_all(parameters, self.lr, of_parameter)?;
+        let [means, squares] = update_all(states, &grads, self.betas)?;
+        let divisors = map("aten::_foreach_sqrt", &squares, |_, square| square.sqrt())?;
+        let products: Vec<Tensor> =
+            states.iter_mut().map(|state| state.numbers[1].tensor().cloned()).collect::<Result<_>>()?;
+        each("aten::_foreach_mul_", &products, |i, _| states[i].numbers[1].scale_traced(self.mu(counts[i])))?;
+        each("aten::_foreach_div_", &divisors, |i, divisor| {
+            divisor.div_(correction(self.betas.1, counts[i]).sqrt())
+        })?;
+        each("aten::_foreach_add_", &divisors, |_, divisor| divisor.add_(self.eps))?;
+        let factors: Vec<(f64, f64)> =
+            counts.iter().zip(&*states).map(|(&n, state)| self.factors(n, state.numbers[1].get())).collect();
+        each("aten::_foreach_addcdiv_", parameters, |i, parameter| {
+            parameter.addcdiv_(&grads[i], &divisors[i], factors[i].0)
+        })?;
+        each("aten::_foreach_addcdiv_", parameters, |i, parameter| {
+            parameter.addcdiv_(&means[i], &divisors[i], factors[i].1)
+        })
+    }
+
+    fn rule(&self, state: &mut State) -> Result<NadamStep> {
+        let step = state.numbers[0].count();
+        let mu = (self.mu(step as f64), self.mu(step as f64 + 1.0));
+        Ok(NadamStep {
+            lr: self.lr,
+            beta1: self.betas.0,
+            beta2: self.betas.1,
+            eps: self.eps,
+            weight_decay: self.weight_decay,
+            decoupled: self.decoupled_weight_decay,
+            maximize: self.maximize,
+            mu,
+            mu_product: state.numbers[1].scale(mu.0),
+            step,
+        })
+    }
+}

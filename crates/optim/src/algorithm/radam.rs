@@ -1,0 +1,123 @@
+//! RAdam: Adam that waits until it knows the size of gradients.
+
+use super::moments::{MEAN, SQUARE, correction, shrink_all, update, update_all};
+use super::{fused_by, pulled, turned};
+use crate::Implementation;
+use crate::descent::{Algorithm, Descent};
+use crate::foreach::{count, each, map, towards};
+use crate::state::State;
+use crate::value::{check_betas, not_negative, options};
+use cresset_tensor::ops::{FusedRadam, RadamStep};
+use cresset_tensor::{Result, Tensor};
+
+options! {
+    /// The numbers of [`Radam`].
+    RadamOptions for "RAdam", check {
+        /// The learning rate.
+        lr: f64 = 1e-3,
+        /// How much of the running mean of the gradient, and of its square, is kept.
+        betas: (f64, f64) = (0.9, 0.999),
+        /// Keeps the divisor away from 0.
+        eps: f64 = 1e-8,
+        /// How much the parameter decays.
+        weight_decay: f64 = 0.0,
+        /// Whether the decay is apart from the gradient.
+        decoupled_weight_decay: bool = false,
+        /// Whether the objective is to grow.
+        maximize: bool = false,
+        /// How a step runs; the best that the device has if `None`.
+        implementation: Option<Implementation> = None,
+    }
+}
+
+fn check(options: &RadamOptions) -> Result<()> {
+    let RadamOptions { lr, betas, eps, weight_decay, .. } = *options;
+    not_negative("RAdam", &[("lr", lr), ("eps", eps), ("weight_decay", weight_decay)])?;
+    check_betas("RAdam", betas)
+}
+
+/// Adam that takes plain steps until it knows the size of gradients.
+pub type Radam = Descent<RadamOptions>;
+
+impl RadamOptions {
+    /// The decay of parameters, and that of gradients.
+    fn decays(&self) -> (f64, f64) {
+        if self.decoupled_weight_decay { (self.weight_decay, 0.0) } else { (0.0, self.weight_decay) }
+    }
+
+    fn step(&self, step: u64) -> RadamStep {
+        RadamStep {
+            lr: self.lr,
+            beta1: self.betas.0,
+            beta2: self.betas.1,
+            eps: self.eps,
+            weight_decay: self.weight_decay,
+            decoupled: self.decoupled_weight_decay,
+            maximize: self.maximize,
+            step,
+        }
+    }
+}
+
+impl Algorithm for RadamOptions {
+    const STEP: &'static str = "Optimizer.step#RAdam.step";
+    const ZERO_GRAD: &'static str = "Optimizer.zero_grad#RAdam.zero_grad";
+    const TENSORS: &'static [&'static str] = &[MEAN, SQUARE];
+
+    fused_by!(FusedRadam, RadamStep);
+
+    fn single(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {
+        let grad = turned(grad, self.maximize)?;
+        state.numbers[0].count_traced()?;
+        let count = state.numbers[0].item()?;
+        let (of_parameter, of_grad) = self.decays();
+        if of_parameter != 0.0 {
+            parameter.mul_(1.0 - self.lr * of_parameter)?;
+        }
+        let grad = pulled(grad, parameter, of_grad)?;
+        let [mean, square] = update(state, &grad, self.betas)?;
+        let mut step = mean.div(correction(self.betas.0, count))?.mul(self.lr)?;
+        if let Some(rectification) = self.step(count as u64).rectification() {
+            let root = square.sqrt()?;
+            root.add_(self.eps)?;
+            let adapted = root.reciprocal()?.mul(correction(self.betas.1, count).sqrt())?;
+            step = step.mul(&adapted)?.mul(rectification)?;
+        }
+        parameter.add_scaled_(&step, -1)
+    }
+
+    fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let counts = count(states)?;
+        let (of_parameter, of_grad) = self.decays();
+        let grads = towards(grads, parameters, self.maximize, of_grad)?;
+        shrink_all(parameters, self.lr, of_parameter)?;
+        let [means, squares] = update_all(states, &grads, self.betas)?;
+        // Steps that are not rectified have 0 / root, and all have a plain part, which is 0 in the others.
+        let rectified: Vec<Option<f64>> =
+            counts.iter().map(|&count| self.step(count as u64).rectification()).collect();
+        let plain = |i: usize| if rectified[i].is_some() { 0.0 } else { self.size(counts[i]) };
+        let adapted = |i: usize| {
+            let root = correction(self.betas.1, counts[i]).sqrt();
+            rectified[i].map_or(0.0, |by| self.size(counts[i]) * root * by)
+        };
+        let factors = map("aten::_foreach_sqrt", &squares, |_, square| square.sqrt())?;
+        each("aten::_foreach_add_", &factors, |_, root| root.add_(self.eps))?;
+        each("aten::_foreach_reciprocal_", &factors, |_, root| root.reciprocal_())?;
+        each("aten::_foreach_mul_", &factors, |i, factor| factor.mul_(adapted(i)))?;
+        each("aten::_foreach_add_", &factors, |i, factor| factor.add_(plain(i)))?;
+        each("aten::_foreach_addcmul_", parameters, |i, parameter| {
+            parameter.addcmul_(&means[i], &factors[i], 1)
+        })
+    }
+
+    fn rule(&self, state: &mut State) -> Result<RadamStep> {
+        Ok(self.step(state.numbers[0].count()))
+    }
+}
+
+impl RadamOptions {
+    /// What the mean of gradients is multiplied by.
+    fn size(&self, count: f64) -> f64 {
+        -self.lr / correction(self.betas.0, count)
+    }
+}

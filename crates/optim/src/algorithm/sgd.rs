@@ -1,0 +1,130 @@
+//! Stochastic gradient descent.
+
+use super::{fused_by, pulled, turned};
+use crate::Implementation;
+use crate::descent::{Algorithm, Descent};
+use crate::foreach::{each, map, towards};
+use crate::state::State;
+use crate::value::{not_negative, options};
+use cresset_tensor::ops::{FusedSgd, SgdStep};
+use cresset_tensor::{Cause, Error, Result, Tensor};
+
+options! {
+    /// The numbers of [`Sgd`].
+    SgdOptions for "SGD", check {
+        /// The learning rate.
+        lr: f64 = 1e-3,
+        /// How much of the last step is kept.
+        momentum: f64 = 0.0,
+        /// How much of the new gradient is left out of the momentum.
+        dampening: f64 = 0.0,
+        /// How much of the parameter is added to its gradient.
+        weight_decay: f64 = 0.0,
+        /// Whether the step looks ahead along the momentum.
+        nesterov: bool = false,
+        /// Whether the objective is to grow.
+        maximize: bool = false,
+        /// How a step runs; the best that the device has if `None`.
+        implementation: Option<Implementation> = None,
+    }
+}
+
+fn check(options: &SgdOptions) -> Result<()> {
+    let SgdOptions { lr, momentum, weight_decay, dampening, nesterov, .. } = *options;
+    not_negative("SGD", &[("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)])?;
+    if nesterov && (momentum <= 0.0 || dampening != 0.0) {
+        let text = format_args!(
+            "nesterov with momentum {momentum} and dampening {dampening}, expected a momentum above 0 and no dampening"
+        );
+        return Err(Error::new(Cause::Argument, "SGD", text));
+    }
+    Ok(())
+}
+
+/// Stochastic gradient descent, with momentum if asked for.
+pub type Sgd = Descent<SgdOptions>;
+
+const MOMENTUM: &str = "momentum_buffer";
+
+impl Algorithm for SgdOptions {
+    const STEP: &'static str = "Optimizer.step#SGD.step";
+    const ZERO_GRAD: &'static str = "Optimizer.zero_grad#SGD.zero_grad";
+    const NUMBERS: &'static [&'static str] = &[];
+    const TENSORS: &'static [&'static str] = &[MOMENTUM];
+
+    fused_by!(FusedSgd, SgdStep);
+
+    fn kept(&self) -> &'static [&'static str] {
+        if self.momentum == 0.0 { &[] } else { &[MOMENTUM] }
+    }
+
+    /// The momentum starts as the first gradient, so only the fused step needs room for it before.
+    fn prepare(&self, parameter: &Tensor, _grad: &Tensor, state: &mut State) -> Result<()> {
+        let chosen = self.implementation.unwrap_or_else(|| Self::preferred(parameter.device().key));
+        if chosen == Implementation::Fused && self.momentum != 0.0 && state.find(MOMENTUM).is_none() {
+            state.put(MOMENTUM, parameter.empty_like()?);
+            state.started = false;
+        }
+        Ok(())
+    }
+
+    fn single(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {
+        let mut grad = pulled(turned(grad, self.maximize)?, parameter, self.weight_decay)?;
+        if self.momentum != 0.0 {
+            let momentum = self.velocity(&grad, state)?;
+            grad = if self.nesterov { grad.add_scaled(&momentum, self.momentum)? } else { momentum };
+        }
+        parameter.add_scaled_(&grad, -self.lr)
+    }
+
+    fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let mut grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
+        if self.momentum != 0.0 {
+            let kept = states.iter().map(|state| state.find(MOMENTUM).cloned()).collect::<Option<Vec<_>>>();
+            let momenta = match kept {
+                Some(momenta) => {
+                    each("aten::_foreach_mul_", &momenta, |_, momentum| momentum.mul_(self.momentum))?;
+                    each("aten::_foreach_add_", &momenta, |i, momentum| {
+                        momentum.add_scaled_(&grads[i], 1.0 - self.dampening)
+                    })?;
+                    momenta
+                }
+                None => {
+                    let each = grads.iter().zip(states).map(|(grad, state)| self.velocity(grad, state));
+                    each.collect::<Result<_>>()?
+                }
+            };
+            grads = if self.nesterov {
+                map("aten::_foreach_add", &grads, |i, grad| grad.add_scaled(&momenta[i], self.momentum))?
+            } else {
+                momenta
+            };
+        }
+        each("aten::_foreach_add_", parameters, |i, parameter| parameter.add_scaled_(&grads[i], -self.lr))
+    }
+
+    fn rule(&self, state: &mut State) -> Result<SgdStep> {
+        Ok(SgdStep {
+            lr: self.lr,
+            momentum: self.momentum,
+            dampening: self.dampening,
+            weight_decay: self.weight_decay,
+            nesterov: self.nesterov,
+            maximize: self.maximize,
+            first: !state.started,
+        })
+    }
+}
+
+impl SgdOptions {
+    /// The momentum with one more gradient.
+    fn velocity(&self, grad: &Tensor, state: &mut State) -> Result<Tensor> {
+        if let Some(momentum) = state.find(MOMENTUM) {
+            momentum.mul_(self.momentum)?;
+            momentum.add_scaled_(grad, 1.0 - self.dampening)?;
+        } else {
+            state.put(MOMENTUM, grad.detach()?.copy()?);
+        }
+        state.tensor(MOMENTUM)
+    }
+}
