@@ -6,6 +6,7 @@
 //! - `arguments` hands them to an operator, and notices those it does not know;
 //! - [`ops`] is the register: how each recorded operator is called here, a file per family;
 //! - [`modules`] is the same for modules: how each is made and called, and what is compared;
+//! - [`optim`] is the same for optimizers, schedulers and clipped gradients;
 //! - [`program`] runs programs written in JSON under our profiler;
 //! - `replay` runs a case and compares values, gradients and gradients of gradients;
 //! - `stream` is what torch's generator gave while calls were recorded;
@@ -24,6 +25,7 @@ mod golden;
 mod hostile;
 pub mod modules;
 pub mod ops;
+pub mod optim;
 pub mod program;
 mod replay;
 mod report;

@@ -103,7 +103,7 @@ impl Described {
     }
 }
 
-fn float(json: &Json) -> Result<f64, String> {
+pub(crate) fn float(json: &Json) -> Result<f64, String> {
     match json.as_str() {
         Some("nan") => Ok(f64::NAN),
         Some("inf") => Ok(f64::INFINITY),

@@ -7,6 +7,7 @@ use super::{Outcome, say};
 use clap::{Args, Subcommand};
 use cresset::Device;
 use cresset_parity::modules::{MODULES, replay_folder};
+use cresset_parity::optim::{OPTIMIZERS, replay_optim};
 use cresset_parity::{OPERATORS, Report, Row, Verdict, markdown};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +34,14 @@ enum Suite {
         /// Only this module, e.g. `Linear`
         #[arg(long)]
         module: Option<String>,
+        #[command(flatten)]
+        replay: Replay,
+    },
+    /// Replay recorded paths of optimizers, learning rates of schedulers, and clipped gradients
+    Optim {
+        /// Only this optimizer, e.g. `AdamW`, or `lr_schedulers` or `clip_grad`
+        #[arg(long)]
+        optimizer: Option<String>,
         #[command(flatten)]
         replay: Replay,
     },
@@ -65,6 +74,9 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         }),
         Suite::Modules { module, replay } => answers(&MODULES, replay, |device, show| {
             replay_folder(&replay.folder, module.as_deref(), device, show)
+        }),
+        Suite::Optim { optimizer, replay } => answers(&OPTIMIZERS, replay, |device, show| {
+            replay_optim(&replay.folder, optimizer.as_deref(), device, show)
         }),
         Suite::Program(arguments) => program::run(arguments),
         Suite::Trace(arguments) => trace::run(arguments),
