@@ -5,16 +5,20 @@
 //!
 //! - [`algorithm`](mod@algorithm): each optimizer's options and its step in three forms;
 //! - [`descent`](mod@descent): what they share: groups, state dicts, hooks, choosing the form;
+//! - [`schedule`]: learning rates over time; [`average`]: averages of parameters;
+//!   [`GradScaler`]: losses in half precision;
 //! - `value` and `state`: options by name, and what is kept from step to step.
 
 #![forbid(unsafe_code)]
 
 pub mod algorithm;
+pub mod average;
 pub mod descent;
 mod foreach;
 mod hooks;
 mod lbfgs;
 mod optimizer;
+mod scaler;
 pub mod schedule;
 mod scope;
 mod state;
@@ -25,5 +29,6 @@ pub use cresset_tensor::{Error, Result, Tensor};
 pub use descent::{Algorithm, Descent, Group};
 pub use lbfgs::{Lbfgs, LbfgsOptions, LineSearch};
 pub use optimizer::{HookId, Implementation, Optimizer, StepHook};
+pub use scaler::{GradScaler, GradScalerOptions, GradScalerState};
 pub use state::{GroupState, State, StateDict};
 pub use value::{Options, Setting, Value};

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 /// A path of an optimizer.
 pub(super) struct Case {
     pub(super) id: String,
-    pub(super) options: Vec<(String, Value)>,
+    pub(super) options: Vec<(String, Option<Value>)>,
     pub(super) path: Path,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Closed {
 /// A call that must be refused.
 pub(super) struct ErrorCase {
     pub(super) id: String,
-    pub(super) options: Vec<(String, Value)>,
+    pub(super) options: Vec<(String, Option<Value>)>,
     pub(super) pattern: String,
 }
 
@@ -55,17 +55,18 @@ pub(super) fn parse_case(json: &Json) -> Result<Case, String> {
         Some("closed_loop") => Path::Closed(parse_closed(json)?),
         _ => return Err(format!("kind is {}, expected \"given_grads\" or \"closed_loop\"", json["kind"])),
     };
-    Ok(Case { id: text(&json["id"])?, options: parse_options(&json["kwargs"])?, path })
+    Ok(Case { id: text(&json["id"])?, options: parse_options(&json["kwargs"]), path })
 }
 
 pub(super) fn parse_error(json: &Json) -> Result<ErrorCase, String> {
     let pattern = json["error_regex"].as_str().unwrap_or_default().to_owned();
-    Ok(ErrorCase { id: text(&json["id"])?, options: parse_options(&json["kwargs"])?, pattern })
+    Ok(ErrorCase { id: text(&json["id"])?, options: parse_options(&json["kwargs"]), pattern })
 }
 
-fn parse_options(json: &Json) -> Result<Vec<(String, Value)>, String> {
+/// Options; `None` for those of a kind that has no form here, such as tensors.
+fn parse_options(json: &Json) -> Vec<(String, Option<Value>)> {
     let pairs = json.as_object().into_iter().flatten();
-    pairs.map(|(name, value)| Ok((name.clone(), Value::parse(value)?))).collect()
+    pairs.map(|(name, value)| (name.clone(), Value::parse(value).ok())).collect()
 }
 
 fn list<T>(json: &Json, parse: impl Fn(&Json) -> Result<T, String>) -> Result<Vec<T>, String> {

@@ -11,7 +11,7 @@ use cresset_tensor::{Error, Scalar, Tensor};
 
 /// What is to be made.
 pub(super) struct Wanted<'a> {
-    pub(super) options: &'a [(String, Value)],
+    pub(super) options: &'a [(String, Option<Value>)],
     pub(super) implementation: Implementation,
     /// The parameters of each group, and its share of the learning rate.
     pub(super) groups: Vec<(Vec<Tensor>, f64)>,
@@ -98,21 +98,22 @@ fn lbfgs(wanted: &Wanted<'_>) -> Made {
     Ok(Box::new(Lbfgs::new(parameters, options).map_err(Refusal::Error)?))
 }
 
-fn read<O: Options + Default>(recorded: &[(String, Value)]) -> Result<O, Refusal> {
+fn read<O: Options + Default>(recorded: &[(String, Option<Value>)]) -> Result<O, Refusal> {
     let mut options = O::default();
     for (name, value) in recorded {
         if !options.entries().iter().any(|(known, _)| known == name) {
             return Err(Refusal::Unknown(format!("option {name}")));
         }
         // What has no value here is refused by the compiler.
-        let refused = || Refusal::Error(unreadable::<O>(name, value));
-        options.set(name, &option(value).ok_or_else(refused)?).map_err(Refusal::Error)?;
+        let refused = || Refusal::Error(unreadable::<O>(name));
+        let value = value.as_ref().and_then(option).ok_or_else(refused)?;
+        options.set(name, &value).map_err(Refusal::Error)?;
     }
     Ok(options)
 }
 
-fn unreadable<O: Options>(name: &str, value: &Value) -> Error {
-    let text = format_args!("{name} is {}, expected a number, a bool, a text or a list", value.kind());
+fn unreadable<O: Options>(name: &str) -> Error {
+    let text = format_args!("{name} is of another kind, expected a number, a bool, a text or a list");
     Error::new(cresset_tensor::Cause::Argument, O::NAME, text)
 }
 

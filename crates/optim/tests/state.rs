@@ -1,0 +1,96 @@
+//! What is kept from step to step, saved and taken up again.
+
+mod common;
+
+use common::{all, bits, give, parameters};
+use cresset_optim::*;
+
+#[test]
+fn a_loaded_state_goes_on_bit_for_bit() {
+    for (name, make) in all() {
+        let (first, second) = (parameters(), parameters());
+        let mut one = make(first.clone());
+        for step in 0..10 {
+            give(&first, step);
+            one.step().unwrap();
+        }
+        let state = one.state_dict().unwrap();
+        for (to, from) in second.iter().zip(&first) {
+            let _guard = cresset_tensor::no_grad();
+            to.copy_(from).unwrap();
+        }
+        let mut two = make(second.clone());
+        two.load_state_dict(&state).unwrap();
+        for step in 10..110 {
+            give(&first, step);
+            give(&second, step);
+            one.step().unwrap();
+            two.step().unwrap();
+            assert_eq!(bits(&first), bits(&second), "{name} after step {step}");
+        }
+    }
+}
+
+#[test]
+fn a_state_is_a_copy_that_later_steps_leave_alone() {
+    let p = parameters();
+    let mut adam = Adam::new(p.clone(), AdamOptions::default()).unwrap();
+    give(&p, 0);
+    adam.step().unwrap();
+    let state = adam.state_dict().unwrap();
+    let before = state.state[0]["exp_avg"].to_vec::<f64>().unwrap();
+    give(&p, 1);
+    adam.step().unwrap();
+    assert_eq!(state.state[0]["exp_avg"].to_vec::<f64>().unwrap(), before);
+    assert_eq!(state.state[0]["step"].item().unwrap().as_f64(), 1.0);
+    let names: Vec<String> = state.tensors().map(|(name, _)| name).collect();
+    assert_eq!(names[..3], ["state.0.exp_avg", "state.0.exp_avg_sq", "state.0.step"]);
+}
+
+#[test]
+fn states_that_do_not_fit_are_refused_and_change_nothing() {
+    let p = parameters();
+    let mut adam = Adam::new(p.clone(), AdamOptions::default()).unwrap();
+    give(&p, 0);
+    adam.step().unwrap();
+    let state = adam.state_dict().unwrap();
+    let mut other = Adam::new(vec![p[0].clone()], AdamOptions::default()).unwrap();
+    let error = other.load_state_dict(&state).unwrap_err();
+    assert_eq!(error.to_string(), "Adam: there are 2 parameters of a group, expected 1");
+    let mut sgd = Sgd::new(p.clone(), SgdOptions::default()).unwrap();
+    assert!(sgd.load_state_dict(&state).is_err());
+    let mut changed = state.clone();
+    changed.state[1].insert("exp_avg".to_owned(), Tensor::zeros([5], ()).unwrap());
+    let error = adam.load_state_dict(&changed).unwrap_err().to_string();
+    assert!(error.contains("exp_avg of a parameter of shape [3, 2] is [5], expected [3, 2]"), "{error}");
+    adam.load_state_dict(&state).unwrap();
+}
+
+#[test]
+fn lbfgs_goes_on_bit_for_bit() {
+    let run = |saved_after: Option<usize>| {
+        let mut x = Tensor::new([-1.5f64, 2.0]).unwrap().with_grad().unwrap();
+        let mut lbfgs =
+            Lbfgs::new(vec![x.clone()], LbfgsOptions { max_iter: 3, ..Default::default() }).unwrap();
+        for step in 0..8 {
+            if saved_after == Some(step) {
+                let state = lbfgs.state_dict().unwrap();
+                x = x.detach().unwrap().copy().unwrap().with_grad().unwrap();
+                lbfgs = Lbfgs::new(vec![x.clone()], LbfgsOptions::default()).unwrap();
+                lbfgs.load_state_dict(&state).unwrap();
+            }
+            let at = x.clone();
+            let mut closure = move || {
+                at.clear_grad();
+                let (a, b) = (at.select(0, 0)?, at.select(0, 1)?);
+                let loss = (a.sub(1.0)?.pow(2.0)? + b.sub(&a.pow(2.0)?)?.pow(2.0)?)?;
+                loss.backward()?;
+                Ok(loss)
+            };
+            lbfgs.step_with(&mut closure).unwrap();
+        }
+        bits(&[x])
+    };
+    assert_eq!(run(None), run(Some(4)));
+    assert!(f64::from_bits(run(None)[0]) > 0.9);
+}
