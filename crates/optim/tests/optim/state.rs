@@ -1,8 +1,6 @@
 //! What is kept from step to step, saved and taken up again.
 
-mod common;
-
-use common::{all, bits, give, parameters};
+use crate::common::{all, bits, give, parameters};
 use cresset_optim::*;
 
 #[test]

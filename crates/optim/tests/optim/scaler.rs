@@ -49,13 +49,13 @@ fn gradients_are_unscaled_once() {
 #[test]
 fn moving_averages_forget() {
     let x = parameter(0.0);
-    let mut average = Average::new(&[x.clone()], Weighting::Decay(0.5)).unwrap();
+    let mut average = Average::new(std::slice::from_ref(&x), Weighting::Decay(0.5)).unwrap();
     for value in [8.0, 0.0, 4.0] {
         average.update(&[Tensor::new([value as f32]).unwrap()]).unwrap();
     }
     assert_eq!(average.parameters()[0].to_vec::<f32>().unwrap(), [4.0]);
     assert_eq!(average.count(), 3);
-    average.copy_to(&[x.clone()]).unwrap();
+    average.copy_to(std::slice::from_ref(&x)).unwrap();
     assert_eq!(x.to_vec::<f32>().unwrap(), [4.0]);
     assert!(average.update(&[]).is_err());
     assert!(Average::new(&[x], Weighting::Decay(2.0)).is_err());

@@ -1,8 +1,6 @@
 //! Steps: hooks, closures, groups, and what is refused.
 
-mod common;
-
-use common::{ALL, all, bits, give, parameters};
+use crate::common::{ALL, all, bits, give, parameters};
 use cresset_optim::*;
 use std::sync::{Arc, Mutex};
 

@@ -2,9 +2,10 @@
 
 use cresset_optim::*;
 
-pub const ALL: [Implementation; 3] = [Implementation::Fused, Implementation::Foreach, Implementation::Single];
+pub(crate) const ALL: [Implementation; 3] =
+    [Implementation::Fused, Implementation::Foreach, Implementation::Single];
 
-pub type Make = Box<dyn Fn(Vec<Tensor>) -> Box<dyn Optimizer>>;
+pub(crate) type Make = Box<dyn Fn(Vec<Tensor>) -> Box<dyn Optimizer>>;
 
 /// Options that keep as much as they can.
 macro_rules! each_with {
@@ -21,7 +22,7 @@ macro_rules! each_with {
 }
 
 /// All optimizers that take steps without a closure, for matrices in double precision.
-pub fn all() -> Vec<(String, Make)> {
+pub(crate) fn all() -> Vec<(String, Make)> {
     let mut list: Vec<(String, Make)> = Vec::new();
     each_with!(list,
         Sgd, SgdOptions { lr: 0.1, momentum: 0.9, nesterov: true, weight_decay: 0.01, ..Default::default() };
@@ -33,7 +34,7 @@ pub fn all() -> Vec<(String, Make)> {
         Adagrad, AdagradOptions { lr: 0.1, lr_decay: 0.01, ..Default::default() };
         Adadelta, AdadeltaOptions { weight_decay: 0.01, ..Default::default() };
         Rmsprop, RmspropOptions { centered: true, momentum: 0.5, ..Default::default() };
-        Rprop, RpropOptions::default();
+        Rprop, RpropOptions { maximize: true, ..Default::default() };
         Asgd, AsgdOptions { t0: 20.0, lambd: 0.01, ..Default::default() };
     );
     for implementation in [Implementation::Foreach, Implementation::Single] {
@@ -51,21 +52,21 @@ pub fn all() -> Vec<(String, Make)> {
 }
 
 /// Two matrices to be changed.
-pub fn parameters() -> Vec<Tensor> {
+pub(crate) fn parameters() -> Vec<Tensor> {
     let numbers: Vec<f64> = (0..6).map(|i| f64::from(i) / 3.0 - 1.0).collect();
     let shapes = [[2, 3], [3, 2]];
     shapes.map(|shape| Tensor::from_slice(&numbers, shape).unwrap().with_grad().unwrap()).to_vec()
 }
 
 /// Gives all parameters the gradients of a step.
-pub fn give(parameters: &[Tensor], step: usize) {
+pub(crate) fn give(parameters: &[Tensor], step: usize) {
     for (i, parameter) in parameters.iter().enumerate() {
         let grads: Vec<f64> = (0..6).map(|j| ((step * 7 + i * 3 + j) as f64).sin()).collect();
         parameter.set_grad(Tensor::from_slice(&grads, parameter.shape()).unwrap()).unwrap();
     }
 }
 
-pub fn bits(parameters: &[Tensor]) -> Vec<u64> {
+pub(crate) fn bits(parameters: &[Tensor]) -> Vec<u64> {
     let numbers = parameters.iter().flat_map(|parameter| parameter.to_vec::<f64>().unwrap());
     numbers.map(f64::to_bits).collect()
 }

@@ -1,0 +1,7 @@
+//! Optimizers from outside.
+
+mod common;
+mod optimizers;
+mod scaler;
+mod state;
+mod steps;
