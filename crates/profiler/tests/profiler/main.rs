@@ -18,4 +18,5 @@ mod sessions;
 mod stacks;
 mod stream;
 mod stress;
+mod summary;
 mod table;
