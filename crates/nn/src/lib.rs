@@ -54,6 +54,7 @@ pub mod functional;
 mod hooks;
 pub mod init;
 mod inputs;
+mod inside;
 mod linear;
 mod loss;
 mod members;

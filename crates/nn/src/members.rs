@@ -15,7 +15,7 @@ pub struct Members<'a> {
 
 impl<'a> Members<'a> {
     /// What `module` owns.
-    pub(crate) fn of(module: &'a (impl Module + ?Sized)) -> Members<'a> {
+    pub(crate) fn of(module: &'a dyn Module) -> Members<'a> {
         let mut members = Members::default();
         module.members(&mut members);
         members

@@ -1,8 +1,8 @@
 //! What every module can do.
 
 use crate::call::class;
-use crate::state;
 use crate::{Buffer, Forward, HookHandle, Hooks, Members, Parameter, Tensors};
+use crate::{inside, state};
 use cresset_tensor::{Cause, Error, Result, Tensor, To};
 use std::any::Any;
 use std::sync::Arc;
@@ -32,57 +32,32 @@ pub trait Module: AsModule + Any + Send + Sync {
     /// All parameters with their full names, e.g. `0.weight`: those of a module before those of
     /// the modules in it, and one that is shared by several under its first name only.
     fn named_parameters(&self) -> Vec<(String, Tensor)> {
-        let mut seen: Vec<&Parameter> = Vec::new();
-        let mut named = Vec::new();
-        state::walk(self, "", &mut |prefix, members| {
-            for (name, parameter) in &members.parameters {
-                if !seen.iter().any(|other| other.same_as(parameter)) {
-                    seen.push(parameter);
-                    named.push((format!("{prefix}{name}"), parameter.tensor()));
-                }
-            }
-        });
-        named
+        inside::named_parameters(self.as_module())
     }
 
     /// All parameters, in the order of their names.
     fn parameters(&self) -> Vec<Tensor> {
-        self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
+        inside::parameters(self.as_module())
     }
 
     /// The parameters of this module itself, without those of the modules in it.
     fn own_parameters(&self) -> Vec<Tensor> {
-        Members::of(self).parameters.iter().map(|(_, parameter)| parameter.tensor()).collect()
+        inside::own_parameters(self.as_module())
     }
 
     /// All buffers with their full names, saved or not.
     fn named_buffers(&self) -> Vec<(String, Tensor)> {
-        let mut named = Vec::new();
-        state::walk(self, "", &mut |prefix, members| {
-            let all = members.buffers.iter();
-            named.extend(all.map(|(name, buffer)| (format!("{prefix}{name}"), buffer.tensor())));
-        });
-        named
+        inside::named_buffers(self.as_module())
     }
 
     /// All modules with their full names, this one first, with an empty name.
     fn named_modules(&self) -> Vec<(String, &dyn Module)> {
-        let mut named = vec![(String::new(), self.as_module())];
-        let mut at = 0;
-        while at < named.len() {
-            let (prefix, module) = (named[at].0.clone(), named[at].1);
-            let dot = if prefix.is_empty() { "" } else { "." };
-            let inner = Members::of(module).modules;
-            let inner = inner.into_iter().map(|(name, module)| (format!("{prefix}{dot}{name}"), module));
-            at += 1;
-            named.splice(at..at, inner);
-        }
-        named
+        inside::named_modules(self.as_module())
     }
 
     /// The modules that this one owns directly.
     fn named_children(&self) -> Vec<(String, &dyn Module)> {
-        Members::of(self).modules
+        Members::of(self.as_module()).modules
     }
 
     /// Shows every module to `visit`, inner ones first, this one last.
@@ -104,20 +79,18 @@ pub trait Module: AsModule + Any + Send + Sync {
     /// # Errors
     /// The first error that `visit` gives.
     fn apply(&self, visit: &mut dyn FnMut(&dyn Module) -> Result<()>) -> Result<()> {
-        for (_, module) in Members::of(self).modules {
-            module.apply(visit)?;
-        }
-        visit(self.as_module())
+        inside::apply(self.as_module(), visit)
     }
 
     /// How many numbers the parameters are.
     fn num_parameters(&self) -> usize {
-        self.parameters().iter().map(Tensor::numel).sum()
+        inside::parameters(self.as_module()).iter().map(Tensor::numel).sum()
     }
 
     /// How many of them are learned: those of parameters that require grad.
     fn num_trainable_parameters(&self) -> usize {
-        self.parameters().iter().filter(|parameter| parameter.requires_grad()).map(Tensor::numel).sum()
+        let parameters = inside::parameters(self.as_module());
+        parameters.iter().filter(|parameter| parameter.requires_grad()).map(Tensor::numel).sum()
     }
 
     /// Says for all parameters whether they are learned.
@@ -125,12 +98,13 @@ pub trait Module: AsModule + Any + Send + Sync {
     /// # Errors
     /// Never for parameters that were made as such.
     fn requires_grad_(&self, requires: bool) -> Result<()> {
-        self.parameters().iter().try_for_each(|parameter| parameter.set_requires_grad(requires))
+        let parameters = inside::parameters(self.as_module());
+        parameters.iter().try_for_each(|parameter| parameter.set_requires_grad(requires))
     }
 
     /// Forgets all gradients.
     fn zero_grad(&self) {
-        self.parameters().iter().for_each(|parameter| parameter.clear_grad());
+        inside::parameters(self.as_module()).iter().for_each(|parameter| parameter.clear_grad());
     }
 
     /// Makes this module and all in it behave as while they are trained.
@@ -146,7 +120,7 @@ pub trait Module: AsModule + Any + Send + Sync {
 
     /// [`train`](Module::train) or [`eval`](Module::eval).
     fn set_training(&self, training: bool) {
-        state::walk(self, "", &mut |_, members| members.flags.iter().for_each(|flag| flag.set(training)));
+        inside::set_training(self.as_module(), training);
     }
 
     /// Moves all parameters and buffers to a device, or those that are floats to an element type,
@@ -164,7 +138,7 @@ pub trait Module: AsModule + Any + Send + Sync {
 
     /// All that is worth saving: parameters and persistent buffers, by full name.
     fn state_dict(&self) -> Vec<(String, Tensor)> {
-        state::entries(self)
+        state::entries(self.as_module())
     }
 
     /// Overwrites the parameters and persistent buffers with `state`, tensors by full name.
@@ -173,7 +147,7 @@ pub trait Module: AsModule + Any + Send + Sync {
     /// One error that lists all names that are missing or unknown and all shapes that differ;
     /// nothing is changed then.
     fn load_state_dict(&self, state: &[(String, Tensor)]) -> Result<()> {
-        state::load(self, state, true).map(drop)
+        state::load(self.as_module(), state, true).map(drop)
     }
 
     /// As [`load_state_dict`](Module::load_state_dict), but names that are missing or unknown are
@@ -182,7 +156,7 @@ pub trait Module: AsModule + Any + Send + Sync {
     /// # Errors
     /// One error that lists all shapes that differ; nothing is changed then.
     fn load_state_dict_partly(&self, state: &[(String, Tensor)]) -> Result<Incompatible> {
-        state::load(self, state, false)
+        state::load(self.as_module(), state, false)
     }
 
     /// Calls `hook` before each call of this module, with the tensors it is given; it may put
@@ -322,7 +296,7 @@ fn move_all(module: &dyn Module, to: To) -> Result<()> {
     let mut parameters: Vec<(&Parameter, Tensor)> = Vec::new();
     let mut buffers: Vec<(&Buffer, Tensor)> = Vec::new();
     let mut outcome = Ok(());
-    state::walk(module, "", &mut |_, members| {
+    inside::walk(module, "", &mut |_, members| {
         for (_, parameter) in &members.parameters {
             let moved = parameter.moved(to).map(|moved| parameters.push((parameter, moved)));
             outcome = std::mem::replace(&mut outcome, Ok(())).and(moved);

@@ -1,24 +1,12 @@
 //! The state of a module: saving it, and loading it whole or not at all.
 
-use crate::{Incompatible, Members, Module};
+use crate::inside::walk;
+use crate::{Incompatible, Module};
 use cresset_tensor::{Cause, Error, Result, Tensor, To, no_grad};
 use std::collections::{HashMap, HashSet};
 
-/// Shows what each module owns, outer ones first, with the prefix of its names.
-pub(crate) fn walk<'a>(
-    module: &'a (impl Module + ?Sized),
-    prefix: &str,
-    visit: &mut dyn FnMut(&str, &Members<'a>),
-) {
-    let members = Members::of(module);
-    visit(prefix, &members);
-    for (name, inner) in &members.modules {
-        walk(*inner, &format!("{prefix}{name}."), visit);
-    }
-}
-
 /// Everything that is saved, by full name.
-pub(crate) fn entries(module: &(impl Module + ?Sized)) -> Vec<(String, Tensor)> {
+pub(crate) fn entries(module: &dyn Module) -> Vec<(String, Tensor)> {
     let mut entries = Vec::new();
     walk(module, "", &mut |prefix, members| {
         let parameters = members.parameters.iter().map(|(name, parameter)| (name, parameter.tensor()));
@@ -29,11 +17,7 @@ pub(crate) fn entries(module: &(impl Module + ?Sized)) -> Vec<(String, Tensor)> 
     entries
 }
 
-pub(crate) fn load(
-    module: &(impl Module + ?Sized),
-    state: &[(String, Tensor)],
-    strict: bool,
-) -> Result<Incompatible> {
+pub(crate) fn load(module: &dyn Module, state: &[(String, Tensor)], strict: bool) -> Result<Incompatible> {
     let own = entries(module);
     let given: HashMap<&str, &Tensor> = state.iter().map(|(name, tensor)| (&**name, tensor)).collect();
     let known: HashSet<&str> = own.iter().map(|(name, _)| &**name).collect();

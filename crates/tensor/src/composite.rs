@@ -30,7 +30,7 @@ impl<I: Inputs, F: Fn(&mut dyn FnMut(Argument<'_>))> Call for Composite<I, F> {
     }
 
     fn schema(&self) -> &'static str {
-        schema::of(self.name, |visit| self.arguments(visit))
+        schema::of(self)
     }
 
     fn device(&self) -> Option<Device> {

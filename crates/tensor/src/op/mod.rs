@@ -352,7 +352,7 @@ impl<O: Op> Call for InFlight<'_, '_, O> {
     }
 
     fn schema(&self) -> &'static str {
-        schema::of(self.name, |visit| self.arguments(visit))
+        schema::of(self)
     }
 
     fn device(&self) -> Option<Device> {

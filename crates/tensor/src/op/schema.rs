@@ -1,7 +1,7 @@
 //! The public signatures of operators: several may share a name, and the arguments tell which one
 //! a call is of. Only asked for by those who watch; calls never look here.
 
-use cresset_dispatch::observe::Argument;
+use cresset_dispatch::observe::{Argument, Call};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -19,11 +19,12 @@ static BY_NAME: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
     schemas
 });
 
-/// The signature of the operator `name` that takes what `arguments` visits; empty if none does.
-pub(crate) fn of(name: &str, arguments: impl FnOnce(&mut dyn FnMut(Argument<'_>))) -> &'static str {
-    let Some(schemas) = BY_NAME.get(name) else { return "" };
+/// The signature of a call's operator that takes what it visits; empty if none does. Not generic:
+/// there are as many kinds of calls as operators.
+pub(crate) fn of(call: &dyn Call) -> &'static str {
+    let Some(schemas) = BY_NAME.get(call.name().as_str()) else { return "" };
     let mut kinds = SmallVec::<[Kind; 8]>::new();
-    arguments(&mut |argument| kinds.push(Kind::of(&argument)));
+    call.arguments(&mut |argument| kinds.push(Kind::of(&argument)));
     schemas.iter().find(|schema| takes(schema, &kinds)).copied().unwrap_or("")
 }
 
@@ -98,15 +99,26 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cresset_dispatch::observe::{Name, TensorArgument};
 
-    fn found(name: &str, arguments: &[Argument<'_>]) -> &'static str {
-        let schema = of(name, |visit| arguments.iter().for_each(|argument| visit(*argument)));
-        schema.split('(').next().unwrap_or("")
+    struct Given<'a>(&'static str, &'a [Argument<'a>]);
+
+    impl Call for Given<'_> {
+        fn name(&self) -> Name<'_> {
+            Name::Static(self.0)
+        }
+
+        fn arguments(&self, visit: &mut dyn FnMut(Argument<'_>)) {
+            self.1.iter().for_each(|argument| visit(*argument));
+        }
+    }
+
+    fn found(name: &'static str, arguments: &[Argument<'_>]) -> &'static str {
+        of(&Given(name, arguments)).split('(').next().unwrap_or("")
     }
 
     #[test]
     fn arguments_tell_operators_of_one_name_apart() {
-        use cresset_dispatch::observe::TensorArgument;
         let tensor = TensorArgument { shape: &[2], strides: &[1], dtype: "f32", source: None };
         let tensor = Argument::Tensor(tensor);
         let (int, float, none) = (Argument::Int(1), Argument::Float(0.5), Argument::None);
