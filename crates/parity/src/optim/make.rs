@@ -10,23 +10,32 @@ use cresset_optim::{
 use cresset_tensor::{Error, Scalar, Tensor};
 
 /// What is to be made.
-pub(super) struct Wanted<'a> {
-    pub(super) options: &'a [(String, Option<Value>)],
-    pub(super) implementation: Implementation,
+pub(crate) struct Wanted<'a> {
+    pub(crate) options: &'a [(String, Option<Value>)],
+    pub(crate) implementation: Implementation,
     /// The parameters of each group, and its share of the learning rate.
-    pub(super) groups: Vec<(Vec<Tensor>, f64)>,
+    pub(crate) groups: Vec<(Vec<Tensor>, f64)>,
 }
 
 /// Why an optimizer was not made.
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// An option that is not known, or of a kind that cannot be written here.
     Unknown(String),
     /// What the optimizer itself said.
     Error(Error),
 }
 
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::Unknown(reason) => f.write_str(reason),
+            Refusal::Error(error) => error.fmt(f),
+        }
+    }
+}
+
 impl Refusal {
-    pub(super) fn verdict(self) -> Verdict {
+    pub(crate) fn verdict(self) -> Verdict {
         match self {
             Refusal::Unknown(reason) => Verdict::Unsupported(reason),
             Refusal::Error(error) => failed(error.to_string()),
@@ -37,10 +46,10 @@ impl Refusal {
 type Made = Result<Box<dyn Optimizer>, Refusal>;
 
 /// An optimizer of the register.
-pub(super) struct Entry {
+pub(crate) struct Entry {
     name: &'static str,
-    pub(super) implementations: &'static [Implementation],
-    pub(super) make: fn(&Wanted<'_>) -> Made,
+    pub(crate) implementations: &'static [Implementation],
+    pub(crate) make: fn(&Wanted<'_>) -> Made,
 }
 
 const ALL: &[Implementation] = &[Implementation::Fused, Implementation::Foreach, Implementation::Single];
@@ -67,7 +76,7 @@ static OPTIMIZERS: &[Entry] = &[
 ];
 
 /// The optimizer that torch calls `name`.
-pub(super) fn find(name: &str) -> Outcome<&'static Entry> {
+pub(crate) fn find(name: &str) -> Outcome<&'static Entry> {
     let found = OPTIMIZERS.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| Verdict::Unsupported("optimizer".to_owned()))
 }

@@ -7,6 +7,8 @@ mod make;
 mod optimizers;
 mod schedules;
 
+pub(crate) use make::{Entry, Wanted, find};
+
 use crate::golden::Golden;
 use crate::report::{Fault, Report, Row, Suite};
 use cresset_tensor::Device;

@@ -22,7 +22,9 @@ pub use cursor::Fault;
 pub use run::Ran;
 
 use crate::golden::Passed;
-use crate::modules;
+use crate::value::Value;
+use crate::{modules, optim};
+use cresset_optim::Implementation;
 use cursor::Cursor;
 use generate::Start;
 use operation::Operation;
@@ -38,6 +40,7 @@ pub struct Program {
     about: String,
     tensors: Vec<(usize, Start)>,
     modules: Vec<(String, Made)>,
+    optimizers: Vec<(String, MadeOptimizer)>,
     setting: Setting,
     /// What is done before the profiler starts.
     before: Vec<Statement>,
@@ -54,6 +57,20 @@ struct Made {
     seed: u64,
     reach: f64,
     training: bool,
+}
+
+/// How an optimizer is made.
+struct MadeOptimizer {
+    entry: &'static optim::Entry,
+    options: Vec<(String, Option<Value>)>,
+    implementation: Implementation,
+    parameters: Vec<Owner>,
+}
+
+/// Where parameters are.
+enum Owner {
+    Module(usize),
+    Tensor(usize),
 }
 
 /// Something to do, and where it stands.
@@ -104,6 +121,9 @@ enum What {
     Fails(Block),
     Repeat(u64, Block),
     Train(usize, bool),
+    Step(usize),
+    /// And whether gradients are forgotten rather than filled with zeros.
+    ZeroGrad(usize, bool),
     ProfilerStep,
     Hook {
         on: usize,

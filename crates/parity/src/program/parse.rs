@@ -4,9 +4,10 @@ use super::cursor::{Cursor, Read};
 use super::generate::Start;
 use super::names::Names;
 use super::operation::{Operation, passed};
-use super::{Made, Program, Setting, Statement, What};
+use super::{Made, MadeOptimizer, Owner, Program, Setting, Statement, What};
 use crate::golden::Passed;
-use crate::modules;
+use crate::{modules, optim};
+use cresset_optim::Implementation;
 use std::sync::Arc;
 
 /// Blocks inside blocks, threads at once, and rounds of one loop: no more.
@@ -39,6 +40,10 @@ impl Program {
             let made = parser.module(&made)?;
             parser.modules.push((name.to_owned(), made));
         }
+        for (name, made) in root.member("optimizers").map_or(Ok(Vec::new()), |all| all.members())? {
+            let made = parser.optimizer(&made)?;
+            parser.optimizers.push((name.to_owned(), made));
+        }
         let profiler = root.member("profiler");
         let setting = profiler.map_or(Ok(Setting::default()), |setting| Setting::parse(&setting))?;
         let before = root.member("before").map_or(Ok(Vec::new()), |block| parser.block(&block, 0))?;
@@ -47,8 +52,8 @@ impl Program {
         for one in root.member("results").map_or(Ok(Vec::new()), |list| list.list())? {
             results.push(parser.result(&one)?);
         }
-        let modules = parser.modules;
-        Ok(Program { about, tensors, modules, setting, before, body, results })
+        let Parser { modules, optimizers, .. } = parser;
+        Ok(Program { about, tensors, modules, optimizers, setting, before, body, results })
     }
 }
 
@@ -56,6 +61,7 @@ impl Program {
 struct Parser {
     names: Names,
     modules: Vec<(String, Made)>,
+    optimizers: Vec<(String, MadeOptimizer)>,
 }
 
 impl Parser {
@@ -77,6 +83,38 @@ impl Parser {
             reach: at.member("reach").map_or(Ok(0.5), |reach| reach.number())?,
             training: at.member("training").map_or(Ok(true), |truth| truth.truth())?,
         })
+    }
+
+    fn optimizer(&self, at: &Cursor<'_>) -> Read<MadeOptimizer> {
+        at.only(&["type", "parameters", "kwargs", "implementation"])?;
+        let kind = at.need("type")?;
+        let Ok(entry) = optim::find(kind.text()?) else {
+            return kind.fault(format_args!("there is no optimizer {} that programs can make", kind.json));
+        };
+        let implementation = match at.member("implementation") {
+            None => Implementation::Fused,
+            Some(name) => match name.text()? {
+                "fused" => Implementation::Fused,
+                "foreach" => Implementation::Foreach,
+                "single" => Implementation::Single,
+                _ => return name.fault("expected \"fused\", \"foreach\" or \"single\""),
+            },
+        };
+        let owner = |at: &Cursor<'_>| match self.known_module(at) {
+            Ok(module) => Ok(Owner::Module(module)),
+            Err(_) => self.names.known(at).map(Owner::Tensor),
+        };
+        let parameters = at.need("parameters")?.list()?.iter().map(owner).collect::<Read<_>>()?;
+        let options = passed(at, &self.names)?.kwargs.into_iter().map(|(name, value)| (name, Some(value)));
+        Ok(MadeOptimizer { entry, options: options.collect(), implementation, parameters })
+    }
+
+    fn known_optimizer(&self, at: &Cursor<'_>) -> Read<usize> {
+        let name = at.text()?;
+        match self.optimizers.iter().position(|(known, _)| known == name) {
+            Some(number) => Ok(number),
+            None => at.fault(format_args!("no optimizer is called {name:?}")),
+        }
     }
 
     fn known_module(&self, at: &Cursor<'_>) -> Read<usize> {
@@ -157,6 +195,11 @@ impl Parser {
             "train" => What::Train(self.known_module(main)?, true),
             "eval" => What::Train(self.known_module(main)?, false),
             "profiler_step" => What::ProfilerStep,
+            "step" => What::Step(self.known_optimizer(main)?),
+            "zero_grad" => {
+                let forget = at.member("set_to_none").map_or(Ok(true), |truth| truth.truth())?;
+                What::ZeroGrad(self.known_optimizer(main)?, forget)
+            }
             "hook" => What::Hook {
                 on: self.names.known(main)?,
                 gradient: self.names.define(&at.need("as")?)?,
@@ -180,7 +223,7 @@ impl Parser {
 }
 
 /// The kinds of statements: the member that tells, and those that may stand beside it.
-const KINDS: [(&str, &[&str]); 19] = [
+const KINDS: [(&str, &[&str]); 21] = [
     ("call", &["args", "kwargs", "to"]),
     ("module", &["args", "kwargs", "to"]),
     ("backward", &["gradients", "retain_graph", "create_graph"]),
@@ -197,6 +240,8 @@ const KINDS: [(&str, &[&str]); 19] = [
     ("train", &[]),
     ("eval", &[]),
     ("profiler_step", &[]),
+    ("step", &[]),
+    ("zero_grad", &["set_to_none"]),
     ("hook", &["as", "do", "gives"]),
     ("checkpoint", &["do", "gives", "to"]),
     ("threads", &[]),

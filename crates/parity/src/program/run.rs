@@ -1,11 +1,13 @@
 //! Does what a program says, under our profiler.
 
-use super::{Block, Made, Program, Statement, What};
+use super::{Block, Made, MadeOptimizer, Owner, Program, Statement, What};
 use crate::arguments::{Arguments, Tensors};
 use crate::golden::Passed;
 use crate::modules;
+use crate::optim::Wanted;
 use crate::program::generate::Start;
 use cresset_nn::Module;
+use cresset_optim::Optimizer;
 use cresset_profiler::{Profiler, record_function};
 use cresset_tensor::autograd::{self, Pass, in_inference_mode};
 use cresset_tensor::{Cause, DType, Device, Error, Result, Tensor, no_grad};
@@ -29,10 +31,12 @@ impl Program {
     pub fn run(&self, device: Device) -> std::result::Result<Ran, String> {
         let told = |error: Error| error.to_string();
         let mut machine = Machine::new(self, device).map_err(told)?;
-        machine.block(&self.before, &mut None)?;
+        let mut optimizers = self.make_optimizers(&machine)?;
+        machine.block(&self.before, &mut Own { profiler: None, optimizers: &mut optimizers })?;
         let profiler = self.setting.builder().and_then(|builder| builder.start());
         let mut profiler = profiler.map_err(|error| error.to_string())?;
-        let outcome = machine.block(&self.body, &mut Some(&mut profiler));
+        let mut own = Own { profiler: Some(&mut profiler), optimizers: &mut optimizers };
+        let outcome = machine.block(&self.body, &mut own);
         let stopped = profiler.stop().map_err(|error| error.to_string());
         outcome.and(stopped)?;
         let results = self.results(&machine).map_err(told)?;
@@ -75,7 +79,18 @@ struct Shared {
     device: Device,
 }
 
-type Step<'a> = Option<&'a mut Profiler>;
+/// What the program's own thread has, and no other.
+struct Own<'a> {
+    profiler: Option<&'a mut Profiler>,
+    optimizers: &'a mut [Box<dyn Optimizer>],
+}
+
+impl Own<'_> {
+    fn nothing() -> Own<'static> {
+        Own { profiler: None, optimizers: &mut [] }
+    }
+}
+
 type Outcome = std::result::Result<(), String>;
 
 impl Machine {
@@ -89,26 +104,30 @@ impl Machine {
         Ok(Machine { tensors, shared: Arc::new(Shared { modules, device }) })
     }
 
-    fn block(&mut self, block: &[Statement], profiler: &mut Step<'_>) -> Outcome {
-        block.iter().try_for_each(|statement| self.statement(statement, profiler))
+    fn block(&mut self, block: &[Statement], own: &mut Own<'_>) -> Outcome {
+        block.iter().try_for_each(|statement| self.statement(statement, own))
     }
 
-    fn statement(&mut self, statement: &Statement, profiler: &mut Step<'_>) -> Outcome {
+    fn statement(&mut self, statement: &Statement, own: &mut Own<'_>) -> Outcome {
         let told = |error: Error| format!("{}: {error}", statement.place);
         match &statement.what {
-            What::Scope(name, block) => record_function(name).run(|| self.block(block, profiler)),
+            What::Scope(name, block) => record_function(name).run(|| self.block(block, own)),
             What::NoGrad(block) => {
                 let _guard = no_grad();
-                self.block(block, profiler)
+                self.block(block, own)
             }
-            What::Inference(block) => in_inference_mode(|| self.block(block, profiler)),
-            What::Repeat(rounds, block) => (0..*rounds).try_for_each(|_| self.block(block, profiler)),
-            What::Fails(block) => match self.clone().block(block, profiler) {
+            What::Inference(block) => in_inference_mode(|| self.block(block, own)),
+            What::Repeat(rounds, block) => (0..*rounds).try_for_each(|_| self.block(block, own)),
+            What::Fails(block) => match self.clone().block(block, own) {
                 Err(_) => Ok(()),
                 Ok(()) => Err(format!("{}: was to fail, and did not", statement.place)),
             },
             What::Threads(blocks) => self.threads(blocks),
-            What::ProfilerStep => match profiler {
+            What::Step(number) | What::ZeroGrad(number, _) => match own.optimizers.get_mut(*number) {
+                Some(optimizer) => change(&mut **optimizer, &statement.what).map_err(told),
+                None => Err(format!("{}: optimizers are on the program's own thread only", statement.place)),
+            },
+            What::ProfilerStep => match &mut own.profiler {
                 Some(profiler) => profiler.step().map_err(|error| format!("{}: {error}", statement.place)),
                 None => Err(format!("{}: there is no profiler to step here", statement.place)),
             },
@@ -122,7 +141,7 @@ impl Machine {
             let mut threads = Vec::new();
             for block in blocks {
                 let mut machine = self.clone();
-                threads.push(scope.spawn(move || machine.block(block, &mut None)));
+                threads.push(scope.spawn(move || machine.block(block, &mut Own::nothing())));
             }
             // All are waited for before the first fault is told.
             let panicked = |_| Err("a thread panicked".to_owned());
@@ -211,7 +230,7 @@ impl Machine {
         self.get(on)?.register_hook(move |incoming| {
             let mut machine = machine.clone();
             machine.tensors.insert(gradient, incoming.clone());
-            machine.block(&body, &mut None).map_err(fault)?;
+            machine.block(&body, &mut Own::nothing()).map_err(fault)?;
             gives.map(|number| machine.get(number)).transpose()
         })?;
         Ok(())
@@ -223,7 +242,7 @@ impl Machine {
         let again = move |inputs: &[Tensor]| {
             let mut machine = machine.clone();
             machine.tensors.extend(numbers.iter().copied().zip(inputs.iter().cloned()));
-            machine.block(&body, &mut None).map_err(fault)?;
+            machine.block(&body, &mut Own::nothing()).map_err(fault)?;
             machine.get(gives)
         };
         autograd::checkpoint(again, &given)
@@ -246,6 +265,46 @@ impl Machine {
         }
         self.tensors.extend(to.iter().copied().zip(given));
         Ok(())
+    }
+}
+
+fn change(optimizer: &mut dyn Optimizer, what: &What) -> Result<()> {
+    match what {
+        What::ZeroGrad(_, true) => {
+            optimizer.zero_grad();
+            Ok(())
+        }
+        What::ZeroGrad(_, false) => optimizer.zero_grad_in_place(),
+        _ => optimizer.step(),
+    }
+}
+
+impl Program {
+    fn make_optimizers(&self, machine: &Machine) -> std::result::Result<Vec<Box<dyn Optimizer>>, String> {
+        let make = |(name, made): &(String, MadeOptimizer)| {
+            made.make(machine).map_err(|reason| format!("optimizers.{name}: {reason}"))
+        };
+        self.optimizers.iter().map(make).collect()
+    }
+}
+
+impl MadeOptimizer {
+    fn make(&self, machine: &Machine) -> std::result::Result<Box<dyn Optimizer>, String> {
+        let mut parameters = Vec::new();
+        for owner in &self.parameters {
+            match owner {
+                Owner::Module(number) => {
+                    parameters.extend(machine.shared.modules[*number].module.parameters())
+                }
+                Owner::Tensor(number) => parameters.extend(machine.tensors.get(number).cloned()),
+            }
+        }
+        let wanted = Wanted {
+            options: &self.options,
+            implementation: self.implementation,
+            groups: vec![(parameters, 1.0)],
+        };
+        (self.entry.make)(&wanted).map_err(|refusal| refusal.to_string())
     }
 }
 
