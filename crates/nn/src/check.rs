@@ -1,7 +1,7 @@
 //! What makes no sense is refused by name: hyper-parameters when they are set, inputs when they come.
 
 use cresset_tensor::{Cause, Error, Result, Tensor};
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 
 /// Refuses sizes of 0.
 pub(crate) fn positive(layer: &'static str, sizes: &[(&str, usize)]) -> Result<()> {
@@ -61,7 +61,7 @@ pub(crate) fn rank(layer: &'static str, input: &Tensor, ranks: &[usize]) -> Resu
 /// Refuses an input with another number of `what` than expected at `dim`.
 pub(crate) fn size(
     layer: &'static str,
-    what: impl Debug + Display,
+    what: &str,
     input: &Tensor,
     dim: usize,
     expected: usize,

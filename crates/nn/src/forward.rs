@@ -1,7 +1,7 @@
 //! Modules compute.
 
 use crate::call::InCall;
-use crate::{Module, Tensors};
+use crate::{Module, Tensors, summary};
 use cresset_dispatch::observe::{self, Span};
 use cresset_tensor::{Result, Tensor};
 
@@ -46,10 +46,13 @@ pub trait Forward<Input: Tensors = Tensor>: Module {
     /// branches when there are no hooks and nobody watches.
     fn call(&self, input: Input::Ref<'_>) -> Result<Self::Output> {
         let span = observe::span(&InCall(self));
-        let output = match self.hooks().and_then(|hooks| hooks.lists()) {
+        let mut output = match self.hooks().and_then(|hooks| hooks.lists()) {
             None => self.forward(input),
             Some(lists) => lists.around(Input::own(input), |input| self.forward(input)),
         };
+        if let (Some(_), Ok(output)) = (&span, &mut output) {
+            summary::note(output);
+        }
         Span::end(span, &output);
         output
     }

@@ -1,8 +1,8 @@
 //! Modules as a user sees them.
 
 use cresset_nn::{
-    Buffer, DType, Forward, Hooked, Hooks, Linear, Module, Parameter, Relu, Result, Sequential, Tensor,
-    Training,
+    BatchNorm2d, Buffer, Conv2d, DType, Flatten, Forward, Hooked, Hooks, Linear, Module, Parameter, Relu,
+    Result, Sequential, Tensor, Training, WeightNorm, summary,
 };
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -300,4 +300,68 @@ fn a_backward_hook_of_a_first_layer_has_no_gradient_of_its_input() {
         .unwrap();
     layer.call(&Tensor::ones([1, 2], ()).unwrap()).unwrap().sum().unwrap().backward().unwrap();
     assert_eq!(*seen.lock().unwrap(), [(true, true)]);
+}
+
+#[test]
+fn a_normed_weight_is_learned_as_a_length_and_a_direction() {
+    let layer = Linear::new(3, 2).unwrap();
+    let (x, plain) = (Tensor::randn([4, 3], ()).unwrap(), layer.weight.tensor().to_vec::<f32>().unwrap());
+    let before = layer.call(&x).unwrap().to_vec::<f32>().unwrap();
+    let layer = WeightNorm::new(layer, 0).unwrap();
+    let after = layer.call(&x).unwrap().to_vec::<f32>().unwrap();
+    assert!(before.iter().zip(&after).all(|(a, b)| (a - b).abs() < 1e-5), "the weight stays what it is");
+    layer.call(&x).unwrap().sum().unwrap().backward().unwrap();
+    let grads: Vec<_> =
+        layer.named_parameters().into_iter().map(|(name, x)| (name, x.grad().unwrap())).collect();
+    let [(_, bias), (_, length), (_, direction)] = &grads[..] else { panic!("{grads:?}") };
+    assert_eq!((bias.shape(), length.shape(), direction.shape()), (&[2][..], &[2, 1][..], &[2, 3][..]));
+    // A direction's gradient has no part along the direction itself.
+    let along =
+        direction.mul(&Tensor::from_slice(&plain, [2, 3]).unwrap()).unwrap().sum_dims(&[1], false).unwrap();
+    assert!(along.to_vec::<f32>().unwrap().iter().all(|x| x.abs() < 1e-4), "{along}");
+    let layer = layer.remove().unwrap();
+    assert!(layer.weight.tensor().is_leaf() && layer.parameters().len() == 2);
+}
+
+#[test]
+fn a_summary_shows_shapes_parameters_and_work() {
+    let model = Sequential::new()
+        .push(Conv2d::new(1, 4, 3).unwrap().padding(1).unwrap())
+        .push(Sequential::new().push(BatchNorm2d::new(4).unwrap()).push(Relu))
+        .push(Flatten::default())
+        .push(Linear::new(4 * 6 * 6, 10).unwrap());
+    model.get(3).unwrap().requires_grad_(false).unwrap();
+    let found = summary(&model, &Tensor::ones([2, 1, 6, 6], ()).unwrap()).unwrap();
+    let rows: Vec<_> = found
+        .rows
+        .iter()
+        .map(|row| {
+            (row.depth, row.class.as_str(), row.name.as_str(), &row.output_shapes[0][..], row.num_params)
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (0, "Sequential", "", &[2, 10][..], 40 + 8 + 1450),
+            (1, "Conv2d", "0", &[2, 4, 6, 6], 40),
+            (1, "Sequential", "1", &[2, 4, 6, 6], 8),
+            (2, "BatchNorm2d", "1.0", &[2, 4, 6, 6], 8),
+            (2, "Relu", "", &[2, 4, 6, 6], 0),
+            (1, "Flatten", "2", &[2, 144], 0),
+            (1, "Linear", "3", &[2, 10], 1450),
+        ]
+    );
+    assert_eq!((found.total_params, found.trainable_params), (1498, 48));
+    assert_eq!(found.rows[6].flops, 2 * 2 * 144 * 10);
+    assert_eq!(found.total_flops, found.rows[0].flops);
+    assert!(found.rows[1].flops >= 2 * 2 * 36 * 9 * 4, "{}", found.rows[1].flops);
+    let text = found.to_string();
+    assert!(text.contains("├─Conv2d (0): 1-1") && text.contains("│    ├─BatchNorm2d (0): 2-1"), "{text}");
+    assert!(
+        text.contains("Total params: 1,498\nTrainable params: 48\nNon-trainable params: 1,450"),
+        "{text}"
+    );
+    let norm = model.named_buffers();
+    let seen = norm.iter().find(|(name, _)| name == "1.0.num_batches_tracked").unwrap();
+    assert_eq!(seen.1.to_vec::<i64>().unwrap(), [0], "a summary does not train");
 }
