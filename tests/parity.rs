@@ -30,6 +30,40 @@ fn every_recorded_answer_is_ours_too() {
 }
 
 #[test]
+fn every_recorded_module_answers_as_ours_does() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/module");
+    let report = cresset_parity::modules::replay_folder(&folder, None, Device::CPU, |_| {}).unwrap();
+    for row in &report.rows {
+        assert_eq!(row.failed, 0, "{}: {:?}", row.name, row.reasons);
+        let offered = cresset_parity::modules::find(&row.name).is_some();
+        assert!(!offered || row.unsupported == 0, "{}: {:?}", row.name, row.reasons.first());
+    }
+    assert!(report.total("", |_| true).passed > 250, "the selection or the register has shrunk");
+}
+
+#[test]
+fn a_wrong_gradient_of_a_parameter_fails_its_module() {
+    let folder = std::env::temp_dir().join(format!("cresset-parity-module-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/module");
+    let text = fs::read_to_string(from.join("Linear.json")).unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let case = json["cases"].as_array_mut().unwrap().iter_mut().find(|case| !case["state"]["bias"].is_null());
+    let case = case.unwrap();
+    // The bias as its own gradient.
+    case["param_grads"]["bias"]["t"] = case["state"]["bias"].clone();
+    let id = case["id"].as_str().unwrap().to_owned();
+    fs::write(folder.join("Linear.json"), json.to_string()).unwrap();
+    fs::copy(from.join("Linear.safetensors"), folder.join("Linear.safetensors")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cresset"));
+    let output = command.args(["parity", "modules"]).arg(&folder).output().unwrap();
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(&format!("{id} failed: gradient of bias is ")), "{text}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn one_operator_is_replayed_in_all_its_forms() {
     let file = std::env::temp_dir().join(format!("cresset-parity-{}.json", std::process::id()));
     let output = command(&golden(), &["--op", "div", "--json", file.to_str().unwrap()]);

@@ -80,6 +80,10 @@ fn collect(json: &Json, keys: &mut BTreeSet<String>) {
             for (name, json) in members {
                 match (name.as_str(), json) {
                     ("t" | "cot", Json::String(key)) => drop(keys.insert(key.clone())),
+                    // The state of a module: names of tensors by the name of the parameter.
+                    ("state" | "state_after", Json::Object(state)) => {
+                        keys.extend(state.values().filter_map(Json::as_str).map(str::to_owned));
+                    }
                     _ => collect(json, keys),
                 }
             }
