@@ -71,7 +71,7 @@ fn profiler_captures_dispatch_ops() {
 #[test]
 fn overloads_are_named_as_torch_names_them() {
     let x = Tensor::new([1.0f32, 2.0]).unwrap();
-    let mut profiler = Profiler::builder().capture_overload_names(true).start().unwrap();
+    let mut profiler = Profiler::builder().all_threads(false).capture_overload_names(true).start().unwrap();
     x.add(&x).unwrap().pow(2.0).unwrap().sum().unwrap();
     x.reshape([2, 1]).unwrap().sum_dims(&[0], false).unwrap();
     profiler.stop().unwrap();

@@ -162,7 +162,7 @@ fn what_cannot_be_loaded_is_refused() {
 fn waiting_for_a_batch_is_a_scope_of_the_profile() {
     for (workers, kind) in [(0, "SingleProcess"), (2, "MultiProcessing")] {
         let loader = DataLoader::builder(numbers(6)).batch_size(3).workers(workers).build().unwrap();
-        let mut profiler = Profiler::builder().start().unwrap();
+        let mut profiler = Profiler::builder().all_threads(false).start().unwrap();
         batches(&loader, 0);
         profiler.stop().unwrap();
         let name = format!("enumerate(DataLoader)#_{kind}DataLoaderIter.__next__");
