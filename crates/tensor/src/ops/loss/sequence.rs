@@ -233,13 +233,13 @@ impl Tensor {
     /// is that of torch: right behind a log-softmax, and without a derivative of its own.
     ///
     /// ```
-    /// # use cresset_tensor::{Result, Tensor, ops::Ctc};
+    /// # use cresset_tensor::{Tensor, ops::Ctc};
     /// // Two steps, each of which says 1 with a probability of one half.
     /// let log_probs = Tensor::new([[0.5f64, 0.5], [0.5, 0.5]])?.log()?;
     /// let loss = log_probs.ctc_loss(&Tensor::new([1i64])?, &[2], &[1], Ctc::default())?;
     /// // "1-", "-1" and "11" all say 1.
     /// assert!((loss.item()?.as_f64() + 0.75f64.ln()).abs() < 1e-12);
-    /// # Result::Ok(())
+    /// # Ok::<(), cresset_tensor::Error>(())
     /// ```
     pub fn ctc_loss(
         &self,
