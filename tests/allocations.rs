@@ -78,3 +78,32 @@ fn a_span_that_nobody_watches_allocates_nothing() {
     }
     assert_eq!(allocations(|| drop(observe::span(&Named))), 0);
 }
+
+#[test]
+fn a_fused_step_allocates_nothing_after_its_first() {
+    use cresset::optim::*;
+    fn check<A: Algorithm>(options: A) {
+        // More than are locked at a time, and some that threads share.
+        let sizes = (0..40).map(|i| if i % 9 == 0 { 20_000 } else { i + 1 });
+        let parameter = |size: usize| {
+            let parameter = Tensor::ones([size], ()).unwrap().with_grad().unwrap();
+            parameter.set_grad(Tensor::ones([size], ()).unwrap()).unwrap();
+            parameter
+        };
+        let mut optimizer = Descent::new(sizes.map(parameter).collect(), options).unwrap();
+        optimizer.step().unwrap();
+        let count = allocations(|| optimizer.step().unwrap());
+        assert_eq!(count, 0, "{}", optimizer.name());
+    }
+    check(SgdOptions { momentum: 0.9, ..Default::default() });
+    check(AdamOptions { amsgrad: true, ..Default::default() });
+    check(AdamWOptions::default());
+    check(NadamOptions::default());
+    check(RadamOptions::default());
+    check(AdamaxOptions::default());
+    check(AdagradOptions::default());
+    check(AdadeltaOptions::default());
+    check(RmspropOptions { momentum: 0.9, centered: true, ..Default::default() });
+    check(RpropOptions::default());
+    check(AsgdOptions::default());
+}

@@ -1,0 +1,105 @@
+//! Steps of optimizers in a profile, beside torch's.
+
+use cresset::optim::{
+    AdadeltaOptions, AdafactorOptions, AdagradOptions, AdamaxOptions, Algorithm, AsgdOptions, Descent,
+    Implementation, MuonOptions, NadamOptions, RadamOptions, RmspropOptions, RpropOptions, Value,
+};
+use cresset::prelude::*;
+use serde_json::Value as Json;
+
+/// Two parameters with gradients.
+fn parameters(second: impl AsRef<[usize]>) -> Vec<Tensor> {
+    let parameter = |shape: &[usize]| {
+        let parameter = Tensor::randn(shape, ()).unwrap().with_grad().unwrap();
+        parameter.set_grad(Tensor::randn(shape, ()).unwrap()).unwrap();
+        parameter
+    };
+    vec![parameter(&[3, 4]), parameter(second.as_ref())]
+}
+
+/// The calls directly inside of step number `count`.
+fn calls(optimizer: &mut dyn Optimizer, count: usize) -> Vec<String> {
+    (1..count).for_each(|_| optimizer.step().unwrap());
+    let mut profiler = Profiler::builder().all_threads(false).start().unwrap();
+    optimizer.step().unwrap();
+    profiler.stop().unwrap();
+    let trace = profiler.into_trace().unwrap();
+    let step = trace.events().next().unwrap();
+    assert_eq!(step.name(), format!("Optimizer.step#{}.step", optimizer.name()));
+    step.children().map(|event| event.name().to_owned()).collect()
+}
+
+fn single<A: Algorithm + Default>(options: &Json) -> Vec<String> {
+    let mut chosen = A::default();
+    for (name, value) in options.as_object().unwrap() {
+        let value = value.as_bool().map_or_else(|| Value::Float(value.as_f64().unwrap()), Value::Bool);
+        chosen.set(name, &value).unwrap();
+    }
+    if chosen.entries().iter().any(|(name, _)| *name == "implementation") {
+        chosen.set("implementation", &Value::Text("single".to_owned())).unwrap();
+    }
+    // The second parameter was a vector when torch was recorded, but for Muon, which takes none.
+    let second: &[usize] = if A::NAME == "Muon" { &[4, 3] } else { &[5] };
+    calls(&mut Descent::new(parameters(second), chosen).unwrap(), 7)
+}
+
+/// Torch makes tensors of numbers in Python on the way; we have none to make.
+const NUMBERS: &[&str] = &["aten::empty", "aten::to", "aten::lift_fresh"];
+
+#[test]
+fn a_step_operator_by_operator_is_torch_s_call_for_call() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/optimizer_steps.json");
+    let json: Json = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let mut compared = 0;
+    for step in json["steps"].as_array().unwrap() {
+        let options = &step["options"];
+        let name = step["optimizer"].as_str().unwrap();
+        let got = match name {
+            "SGD" => single::<SgdOptions>(options),
+            "Adam" => single::<AdamOptions>(options),
+            "AdamW" => single::<AdamWOptions>(options),
+            "NAdam" => single::<NadamOptions>(options),
+            "RAdam" => single::<RadamOptions>(options),
+            "Adamax" => single::<AdamaxOptions>(options),
+            "Adagrad" => single::<AdagradOptions>(options),
+            "Adadelta" => single::<AdadeltaOptions>(options),
+            "RMSprop" => single::<RmspropOptions>(options),
+            "Rprop" => single::<RpropOptions>(options),
+            "ASGD" => single::<AsgdOptions>(options),
+            "Adafactor" => single::<AdafactorOptions>(options),
+            "Muon" => single::<MuonOptions>(options),
+            other => panic!("no optimizer {other}"),
+        };
+        let expected = step["calls"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
+        // Muon's change of type is a call of its own.
+        let left_out: &[&str] = if name == "ASGD" { NUMBERS } else { &[] };
+        let expected = expected.filter(|name| !left_out.contains(name));
+        // A bound from below alone is an operator of its own here; torch has one for both bounds.
+        let bounded = |call| match (name, call) {
+            ("Adafactor", "aten::clamp_") => "aten::clamp_min_",
+            ("Muon", "aten::clamp") => "aten::clamp_min",
+            _ => call,
+        };
+        let expected: Vec<&str> = expected.map(bounded).collect();
+        assert_eq!(got, expected, "{name} with {options}");
+        compared += 1;
+    }
+    assert!(compared > 25, "only {compared} steps are recorded");
+}
+
+#[test]
+fn a_fused_step_is_one_call_per_group() {
+    let fused = Some(Implementation::Fused);
+    let options = AdamOptions { amsgrad: true, implementation: fused, ..Default::default() };
+    let mut adam = Adam::new(parameters([2, 2]), options).unwrap();
+    adam.add_group(cresset::optim::Group { parameters: parameters([5, 1]), options: AdamOptions::default() })
+        .unwrap();
+    assert_eq!(calls(&mut adam, 2), ["aten::_fused_adam_", "aten::_fused_adam_"]);
+    let options = RmspropOptions { implementation: fused, ..Default::default() };
+    assert_eq!(
+        calls(&mut Descent::new(parameters([2, 2]), options).unwrap(), 2),
+        ["cresset::_fused_rmsprop_"]
+    );
+    let mut adamw = AdamW::new(parameters([2, 2]), AdamWOptions::default()).unwrap();
+    assert_eq!(calls(&mut adamw, 2), ["aten::_fused_adamw_"]);
+}
