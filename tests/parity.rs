@@ -42,6 +42,46 @@ fn every_recorded_module_answers_as_ours_does() {
 }
 
 #[test]
+fn models_are_trained_along_the_recorded_curves() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/train");
+    let report = cresset_parity::train::replay_training(&folder, None, Device::CPU, |_| {}).unwrap();
+    for row in &report.rows {
+        assert_eq!(row.passed, 3, "{}: {:?}", row.name, row.reasons);
+    }
+    assert_eq!(report.rows.len(), 4);
+}
+
+#[test]
+fn a_loss_beside_the_curve_fails_and_words_that_mean_nothing_never_pass() {
+    let folder = std::env::temp_dir().join(format!("cresset-parity-train-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/train");
+    fs::copy(from.join("MLP.safetensors"), folder.join("MLP.safetensors")).unwrap();
+    let text = fs::read_to_string(from.join("MLP.json")).unwrap();
+    let verdicts = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        change(&mut json["cases"][0]);
+        fs::write(folder.join("MLP.json"), json.to_string()).unwrap();
+        let report =
+            cresset_parity::train::replay_training(&folder, Some("MLP"), Device::CPU, |_| {}).unwrap();
+        let row = &report.rows[0];
+        assert_eq!(row.passed, 0, "{:?}", row.reasons);
+        format!("{:?}", row.reasons)
+    };
+    let told = verdicts(&|case| case["losses"][99] = (case["losses"][99].as_f64().unwrap() + 2e-5).into());
+    assert!(told.contains("Failed(\"the loss of step 99 is "), "{told}");
+    let told = verdicts(&|case| case["optimizer"] = "SGD(lr=0.05,momentum=0.9)".into());
+    assert!(told.contains("Failed(\"the loss of step"), "{told}");
+    let told = verdicts(&|case| case["optimizer"] = "SGD(lr=0.05), sharpened each step".into());
+    assert!(told.contains("Unsupported"), "{told}");
+    let told = verdicts(&|case| case["model"] = "fc1 Linear(12,24) -> Blur -> fc2 Linear(24,8)".into());
+    assert!(told.contains("Unsupported"), "{told}");
+    let told = verdicts(&|case| case["model"] = "fc1 Linear(12,8)".into());
+    assert!(told.contains("Failed(\"load_state_dict: "), "{told}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_wrong_gradient_of_a_parameter_fails_its_module() {
     let folder = std::env::temp_dir().join(format!("cresset-parity-module-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();

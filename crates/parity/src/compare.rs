@@ -13,6 +13,11 @@ pub(crate) fn compare(golden: &Golden, got: &Tensor, expected: &Expected) -> Res
     compare_values(golden, got, wanted, expected)
 }
 
+/// As [`compare`] with tensor `key`, whose own error is `noise`.
+pub(crate) fn compare_within(golden: &Golden, got: &Tensor, key: &str, noise: f64) -> Result<f64, String> {
+    compare(golden, got, &Expected { key: Some(key.to_owned()), noise, ill: false })
+}
+
 /// As [`compare`], whatever the element types are.
 pub(crate) fn compare_values(
     golden: &Golden,

@@ -7,6 +7,7 @@
 //! - [`ops`] is the register: how each recorded operator is called here, a file per family;
 //! - [`modules`] is the same for modules: how each is made and called, and what is compared;
 //! - [`optim`] is the same for optimizers, schedulers and clipped gradients;
+//! - [`train`] trains recorded models again, along torch's curve;
 //! - [`program`] runs programs written in JSON under our profiler;
 //! - `replay` runs a case and compares values, gradients and gradients of gradients;
 //! - `stream` is what torch's generator gave while calls were recorded;
@@ -32,6 +33,7 @@ mod report;
 mod stream;
 mod subscript;
 mod trace;
+pub mod train;
 mod value;
 
 pub use arguments::{Arguments, Either, KEYWORD, Term, Zero};

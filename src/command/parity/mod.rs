@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use cresset::Device;
 use cresset_parity::modules::{MODULES, replay_folder};
 use cresset_parity::optim::{OPTIMIZERS, replay_optim};
+use cresset_parity::train::{TRAININGS, replay_training};
 use cresset_parity::{OPERATORS, Report, Row, Verdict, markdown};
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,14 @@ enum Suite {
         #[command(flatten)]
         replay: Replay,
     },
+    /// Train recorded models again, and compare every loss, the first gradients and the last weights
+    Train {
+        /// Only this model, e.g. `GPT`
+        #[arg(long)]
+        model: Option<String>,
+        #[command(flatten)]
+        replay: Replay,
+    },
     /// Compare two traces of one program, call by call
     Trace(trace::Arguments),
 }
@@ -77,6 +86,9 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         }),
         Suite::Optim { optimizer, replay } => answers(&OPTIMIZERS, replay, |device, show| {
             replay_optim(&replay.folder, optimizer.as_deref(), device, show)
+        }),
+        Suite::Train { model, replay } => answers(&TRAININGS, replay, |device, show| {
+            replay_training(&replay.folder, model.as_deref(), device, show)
         }),
         Suite::Program(arguments) => program::run(arguments),
         Suite::Trace(arguments) => trace::run(arguments),

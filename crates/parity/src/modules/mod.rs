@@ -13,6 +13,7 @@ mod replay;
 mod shape;
 
 pub use replay::{MODULES, replay_folder};
+pub(crate) use replay::{call, make};
 
 use crate::arguments::Arguments;
 use cresset_nn::{Forward, Module, Tensors};

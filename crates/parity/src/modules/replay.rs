@@ -180,7 +180,7 @@ fn with_arguments<R>(
     run(&Arguments::new(passed, &tensors, device))
 }
 
-fn make(entry: &Entry, arguments: &Arguments<'_>) -> Outcome<Made> {
+pub(crate) fn make(entry: &Entry, arguments: &Arguments<'_>) -> Outcome<Made> {
     // Where it is and of what type is decided by the case.
     let elsewhere = arguments
         .get::<Option<String>>(KEYWORD, "device")
@@ -189,7 +189,7 @@ fn make(entry: &Entry, arguments: &Arguments<'_>) -> Outcome<Made> {
     judge(arguments, (entry.make)(arguments))
 }
 
-fn call(made: &Made, arguments: &Arguments<'_>) -> Outcome<Vec<Tensor>> {
+pub(crate) fn call(made: &Made, arguments: &Arguments<'_>) -> Outcome<Vec<Tensor>> {
     judge(arguments, (made.call)(arguments))
 }
 

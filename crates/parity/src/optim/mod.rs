@@ -7,7 +7,8 @@ mod make;
 mod optimizers;
 mod schedules;
 
-pub(crate) use make::{Entry, Wanted, find};
+pub(crate) use make::{Entry, Refusal, Wanted, find};
+pub(crate) use schedules::make as scheduler;
 
 use crate::golden::Golden;
 use crate::report::{Fault, Report, Row, Suite};

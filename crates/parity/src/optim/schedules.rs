@@ -110,11 +110,15 @@ fn told(error: Error) -> Verdict {
     refused(&error)
 }
 
-fn started(rule: impl Schedule + 'static, optimizer: &mut Sgd) -> Outcome<Box<dyn Scheduler>> {
+fn started(rule: impl Schedule + 'static, optimizer: &mut dyn Optimizer) -> Outcome<Box<dyn Scheduler>> {
     Ok(Box::new(rule.start(optimizer).map_err(told)?))
 }
 
-fn make(name: &str, all: &Map<String, Json>, optimizer: &mut Sgd) -> Outcome<Box<dyn Scheduler>> {
+pub(crate) fn make(
+    name: &str,
+    all: &Map<String, Json>,
+    optimizer: &mut dyn Optimizer,
+) -> Outcome<Box<dyn Scheduler>> {
     let k = Keywords::new(all);
     let made = match name {
         "LambdaLR" => {
@@ -218,7 +222,7 @@ fn one_cycle(k: &Keywords<'_>) -> Outcome<OneCycle> {
 }
 
 /// Schedulers written as calls, e.g. `StepLR(step_size=5)`.
-fn parts(k: &Keywords<'_>, optimizer: &mut Sgd) -> Outcome<Vec<Box<dyn Scheduler>>> {
+fn parts(k: &Keywords<'_>, optimizer: &mut dyn Optimizer) -> Outcome<Vec<Box<dyn Scheduler>>> {
     let mut parts = Vec::new();
     for call in k.find("schedulers").and_then(Json::as_array).into_iter().flatten() {
         let call = text(call).map_err(failed)?;
