@@ -46,8 +46,12 @@ fn profiler_captures_dispatch_ops() {
         [
             "aten::mul",
             "aten::sum",
+            "  aten::sum",
+            "    aten::as_strided",
+            "    aten::fill_",
             "aten::ones_like",
             "  aten::empty_like",
+            "    aten::empty_strided",
             "  aten::fill_",
             "autograd::engine::evaluate_function: SumBackward0",
             "  SumBackward0",
@@ -60,6 +64,8 @@ fn profiler_captures_dispatch_ops() {
             "  aten::add_",
             "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
             "  torch::autograd::AccumulateGrad",
+            "    aten::detach",
+            "      detach",
         ]
     );
     let phases: Vec<Phase> =
@@ -79,8 +85,9 @@ fn overloads_are_named_as_torch_names_them() {
     let seen: Vec<String> =
         events.map(|event| [event.name(), event.overload_name().unwrap_or("")].join(".")).collect();
     let expected = ["aten::add.Tensor", "aten::pow.Tensor_Scalar", "aten::sum."];
-    assert_eq!(seen[..3], expected);
-    assert_eq!(seen.last().unwrap(), "aten::sum.dim_IntList");
+    let outer: Vec<&String> = seen.iter().filter(|name| expected.contains(&name.as_str())).collect();
+    assert_eq!(outer, expected.iter().collect::<Vec<_>>());
+    assert_eq!(seen.iter().filter(|name| *name == "aten::sum.dim_IntList").count(), 2);
 }
 
 #[test]
@@ -88,27 +95,41 @@ fn copies_that_a_kernel_makes_beside_its_work_are_counted() {
     let (single, double) = (Tensor::ones([10, 10], ()).unwrap(), Tensor::ones([10, 10], DType::F64).unwrap());
     let trace = profile(|| {
         single.add(&single).unwrap();
-        single.mul(&double).unwrap();
+        double.add_(&single).unwrap();
     });
     assert_eq!(find(&trace, "aten::add").copied_bytes(), 0);
     // The single-precision operand is converted first.
-    assert_eq!(find(&trace, "aten::mul").copied_bytes(), 800);
+    assert_eq!(find(&trace, "aten::add_").copied_bytes(), 800);
 }
+
+/// What torch 2.15 shows for a linear layer on a batch.
+const LINEAR: [&str; 10] = [
+    "aten::linear",
+    "  aten::t",
+    "    aten::transpose",
+    "      aten::as_strided",
+    "  aten::addmm",
+    "    aten::expand",
+    "      aten::as_strided",
+    "    aten::copy_",
+    "    aten::resolve_conj",
+    "    aten::resolve_conj",
+];
 
 #[test]
 fn a_linear_layer_nests_as_torch_s_does() {
     let (layer, x) = (Linear::new(6, 4).unwrap(), Tensor::ones([2, 6], ()).unwrap());
     let trace = profile(|| drop(layer.forward(&x).unwrap()));
-    let expected =
-        ["aten::linear", "  aten::t", "    aten::transpose", "      aten::as_strided", "  aten::addmm"];
-    assert_eq!(outline(&trace), expected);
+    assert_eq!(outline(&trace), LINEAR);
     let addmm = find(&trace, "aten::addmm");
     assert_eq!(addmm.input_shapes().unwrap(), "[[4], [2, 6], [6, 4]]");
     assert_eq!(addmm.flops(), 2 * 2 * 6 * 4);
     let numbers: Vec<Option<u64>> =
         trace.events().map(|event| event.sequence().map(|sequence| sequence.number)).collect();
     // Views make no node of their own inside of t(); other tests may take numbers meanwhile.
-    let [Some(linear), Some(t), None, None, Some(addmm)] = numbers[..] else { panic!("{numbers:?}") };
+    let [Some(linear), Some(t), None, None, Some(addmm), None, ..] = numbers[..] else {
+        panic!("{numbers:?}")
+    };
     assert!(linear <= t && t < addmm, "{numbers:?}");
 }
 
@@ -179,27 +200,19 @@ fn modules_are_shown_with_what_they_call() {
         let (_, profiler) = builder.run(|_| model.call(&x).unwrap().sum().unwrap()).unwrap();
         profiler.into_trace().unwrap()
     };
-    assert_eq!(
-        outline(&run(true)),
-        [
-            "nn.Module: Sequential_0",
-            "  nn.Module: Linear_0",
-            "    aten::linear",
-            "      aten::t",
-            "        aten::transpose",
-            "          aten::as_strided",
-            "      aten::addmm",
-            "  nn.Module: Relu_0",
-            "    aten::relu",
-            "  nn.Module: Linear_1",
-            "    aten::linear",
-            "      aten::t",
-            "        aten::transpose",
-            "          aten::as_strided",
-            "      aten::addmm",
-            "aten::sum",
-        ]
-    );
+    let inside = |module: &str, calls: &[&str]| {
+        let calls = calls.iter().map(|call| format!("    {call}"));
+        [format!("  nn.Module: {module}")].into_iter().chain(calls).collect::<Vec<_>>()
+    };
+    let sum = ["aten::sum", "  aten::sum", "    aten::as_strided", "    aten::fill_"];
+    let expected = [
+        vec!["nn.Module: Sequential_0".to_owned()],
+        inside("Linear_0", &LINEAR),
+        inside("Relu_0", &["aten::relu", "  aten::clamp_min"]),
+        inside("Linear_1", &LINEAR),
+        sum.map(str::to_owned).to_vec(),
+    ];
+    assert_eq!(outline(&run(true)), expected.concat());
     assert!(!outline(&run(false)).iter().any(|name| name.contains("nn.Module")));
 }
 

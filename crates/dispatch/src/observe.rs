@@ -124,6 +124,8 @@ pub enum Argument<'a> {
     Bools(&'a [bool]),
     /// Text.
     Text(&'a str),
+    /// A device.
+    Device(Device),
     /// An optional argument that was not given.
     None,
 }
@@ -233,6 +235,8 @@ pub fn span(call: &dyn Call) -> Option<Span> {
 thread_local! {
     /// The innermost call that is watched on this thread.
     static CURRENT: Cell<u64> = const { Cell::new(0) };
+    /// How many operators and derivatives are at work on this thread, one inside of the other.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// How many errors were made on this thread.
     static FAULTS: Cell<u32> = const { Cell::new(0) };
     /// The next free number, and the first one after this thread's block.
@@ -243,6 +247,33 @@ thread_local! {
 #[inline]
 pub fn current() -> u64 {
     CURRENT.get()
+}
+
+/// How many watched operators and derivatives are at work on this thread, one inside of the other;
+/// 0 where the program itself calls. An operator that calls another is not asked what the program
+/// would be: which overload, which defaults.
+#[inline]
+pub fn depth() -> u32 {
+    DEPTH.get()
+}
+
+/// Until the guard drops, calls on this thread count as the program's own: a hook, or a derivative
+/// that the program wrote, is called from within the engine.
+#[must_use = "calls count as the program's until the guard drops"]
+pub fn as_program() -> Surfaced {
+    Surfaced { depth: DEPTH.replace(0), _this_thread: std::marker::PhantomData }
+}
+
+/// Guard returned by [`as_program`].
+pub struct Surfaced {
+    depth: u32,
+    _this_thread: std::marker::PhantomData<*const ()>,
+}
+
+impl Drop for Surfaced {
+    fn drop(&mut self) {
+        DEPTH.set(self.depth);
+    }
 }
 
 /// Notes that an error was made on this thread, for spans that do not see their call's outcome.
@@ -281,6 +312,8 @@ pub struct Span {
     /// How many errors there were at the start, if one more means that the call failed.
     faults: Option<u32>,
     outer: u64,
+    /// How deep it began.
+    depth: u32,
     /// A call ends on the thread it began on.
     _this_thread: std::marker::PhantomData<*const ()>,
 }
@@ -293,6 +326,10 @@ impl Span {
         let outer = CURRENT.replace(id);
         let mut tokens = [0; SLOTS];
         OBSERVERS.each(active, |i, observer| tokens[i] = observer.enter(id, call));
+        let depth = DEPTH.get();
+        if matches!(call.kind(), Kind::Operator | Kind::Backward) {
+            DEPTH.set(depth + 1);
+        }
         Span {
             tokens,
             active,
@@ -300,6 +337,7 @@ impl Span {
             unwinding: std::thread::panicking(),
             faults: None,
             outer,
+            depth,
             _this_thread: std::marker::PhantomData,
         }
     }
@@ -340,6 +378,7 @@ impl Drop for Span {
             || std::thread::panicking() && !self.unwinding;
         OBSERVERS.each(self.active, |i, observer| observer.exit(self.tokens[i], failed));
         CURRENT.set(self.outer);
+        DEPTH.set(self.depth);
     }
 }
 

@@ -164,7 +164,7 @@ impl Layout {
     }
 
     /// Whether each element between the first and the furthest is there, once.
-    fn is_dense(&self) -> bool {
+    pub fn is_dense(&self) -> bool {
         self.end - self.offset.min(self.end) == self.len && !self.may_overlap()
     }
 

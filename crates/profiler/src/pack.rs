@@ -114,7 +114,8 @@ impl<'a> Packer<'a> {
                 self.byte(Tag::Text as u8);
                 self.text(text);
             }
-            Argument::None => self.byte(Tag::None as u8),
+            // Torch's traces do not tell where a call was to put its result.
+            Argument::Device(_) | Argument::None => self.byte(Tag::None as u8),
         }
     }
 

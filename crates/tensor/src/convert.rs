@@ -2,7 +2,10 @@
 
 use crate::composite::composite;
 use crate::ops::{Detach, ToCopy};
-use crate::{Cause, DType, Element, Error, Layout, Op, Options, Result, Scalar, Tensor, To};
+use crate::{
+    Cause, DType, Element, Error, Layout, MemoryFormat, Op, Options, Result, Scalar, Tensor, To, shown,
+};
+use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, with_dtype};
 use ndarray::{Array, ArrayD, ArrayView, ArrayViewD, Dimension};
 
@@ -18,13 +21,33 @@ impl Tensor {
     /// ```
     pub fn to(&self, to: impl Into<To>) -> Result<Tensor> {
         let to = to.into();
-        let _span = composite("aten::to", [self], |_| {});
+        let _span = composite("aten::to", [self], |visit| to.arguments(visit));
         let Options { dtype, device } = to.options(self);
         let same = (dtype, device) == (self.dtype(), self.device());
         if same && !to.copy && to.memory_format.suits(self.layout()) {
             return Ok(self.clone());
         }
         ToCopy { dtype, device, memory_format: to.memory_format }.call([self])
+    }
+
+    /// A gradient of this tensor as `like` says, which takes all of it where torch names everything.
+    pub(crate) fn to_options(&self, like: Options) -> Result<Tensor> {
+        let _span = composite("aten::to", [self], |visit| {
+            let rest = [
+                shown::dtype_code(like.dtype),
+                shown::STRIDED,
+                Argument::Device(like.device),
+                Argument::None,
+                Argument::Bool(false),
+                Argument::Bool(false),
+                Argument::None,
+            ];
+            rest.into_iter().for_each(visit);
+        });
+        if (like.dtype, like.device) == (self.dtype(), self.device()) {
+            return Ok(self.clone());
+        }
+        ToCopy { dtype: like.dtype, device: like.device, memory_format: MemoryFormat::Preserve }.call([self])
     }
 
     /// This tensor with elements of `dtype`; itself if they are already.

@@ -258,7 +258,27 @@ pub fn change<const N: usize>(
     for (source, other) in sources.iter_mut().zip(others) {
         *source = Some(Source::beside(other, target)?);
     }
-    let sources = sources.map(|source| source.expect("each was made above"));
+    changed_by(target, sources.map(|source| source.expect("each was made above")), run)
+}
+
+/// Changes `target`, given another tensor as it is, broadcast to its shape.
+pub(crate) fn overwrite(
+    target: &Tensor,
+    from: &Tensor,
+    run: impl FnOnce(ViewMut<'_>, View<'_>),
+) -> Result<()> {
+    let from = match from.storage().same_as(target.storage()) {
+        true => Cow::Owned(from.apart(from.dtype())?),
+        false => Cow::Borrowed(from),
+    };
+    changed_by(target, [Source::Tensor(from)], |target, [from]| run(target, from))
+}
+
+fn changed_by<const N: usize>(
+    target: &Tensor,
+    sources: [Source<'_>; N],
+    run: impl FnOnce(ViewMut<'_>, [View<'_>; N]),
+) -> Result<()> {
     let (mut writing, readings) = lock(target.buffer(), &sources);
     let layouts = std::array::from_fn::<_, N, _>(|i| spread(sources[i].layout(), target.shape()));
     let views = std::array::from_fn(|i| sources[i].view(&readings[i], &layouts[i]));

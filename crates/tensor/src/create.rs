@@ -3,9 +3,11 @@
 use crate::composite::composite;
 use crate::op::Output;
 use crate::ops::scalar_argument;
-use crate::{Cause, DType, Device, Element, Error, Options, Result, Scalar, Spec, Storage, Tensor, backend};
-use cresset_dispatch::observe::Argument;
-use cresset_kernels::{Dims, Layout, View, elementwise};
+use crate::{
+    Cause, DType, Device, Element, Error, Options, Result, Scalar, Spec, Storage, Tensor, backend, shown,
+};
+use cresset_dispatch::observe::{self, Argument, Span};
+use cresset_kernels::{Layout, View, elementwise};
 
 impl Tensor {
     /// New memory, contents undefined, without a trace.
@@ -25,26 +27,24 @@ impl Tensor {
 
     /// New memory, contents undefined.
     pub fn empty(shape: impl AsRef<[usize]>, options: impl Into<Options>) -> Result<Tensor> {
-        let (shape, options) = (shape.as_ref(), options.into());
-        let _span = sized("aten::empty", shape, &[]);
-        Tensor::uninit(shape, options.dtype, options.device)
+        Told::now(options).empty(shape.as_ref())
     }
 
     /// All zeros.
     pub fn zeros(shape: impl AsRef<[usize]>, options: impl Into<Options>) -> Result<Tensor> {
-        let shape = shape.as_ref();
-        let _span = sized("aten::zeros", shape, &[]);
-        let out = Tensor::empty(shape, options)?;
+        let (shape, told) = (shape.as_ref(), Told::now(options));
+        let _span = told.sized("aten::zeros", shape, &[]);
+        let out = told.empty(shape)?;
         out.zero_()?;
         Ok(out)
     }
 
     /// All ones.
     pub fn ones(shape: impl AsRef<[usize]>, options: impl Into<Options>) -> Result<Tensor> {
-        let shape = shape.as_ref();
-        let _span = sized("aten::ones", shape, &[]);
-        let out = Tensor::empty(shape, options)?;
-        out.fill_(1)?;
+        let (shape, told) = (shape.as_ref(), Told::now(options));
+        let _span = told.sized("aten::ones", shape, &[]);
+        let out = told.empty(shape)?;
+        out.fill_(1.0)?;
         Ok(out)
     }
 
@@ -54,20 +54,28 @@ impl Tensor {
         value: impl Into<Scalar>,
         options: impl Into<Options>,
     ) -> Result<Tensor> {
-        let (shape, value) = (shape.as_ref(), value.into());
-        let _span = sized("aten::full", shape, &[scalar_argument(value)]);
-        let out = Tensor::empty(shape, options)?;
+        let (shape, value, told) = (shape.as_ref(), value.into(), Told::now(options));
+        let _span = told.sized("aten::full", shape, &[scalar_argument(value)]);
+        let out = told.empty(shape)?;
         out.fill_(value)?;
         Ok(out)
     }
 
     /// A number by itself: no dimensions.
     pub fn scalar_tensor(value: impl Into<Scalar>, options: impl Into<Options>) -> Result<Tensor> {
-        let value = value.into();
-        let none: [&Tensor; 0] = [];
-        let _span = composite("aten::scalar_tensor", none, |visit| visit(scalar_argument(value)));
-        let out = Tensor::empty([], options)?;
-        out.fill_(value)?;
+        let (value, told) = (value.into(), Told::now(options));
+        let _span = composite("aten::scalar_tensor", shown::NOTHING, |visit| {
+            visit(scalar_argument(value));
+            told.arguments().into_iter().for_each(visit);
+        });
+        let Options { dtype, device } = told.options;
+        let out = Tensor::uninit(&[], dtype, device)?;
+        // Torch writes a number on the host without a call.
+        if device.is_cpu() {
+            crate::cpu::change(&out, [], |out, []| elementwise::fill(value, out))?;
+        } else {
+            out.fill_(value)?;
+        }
         Ok(out)
     }
 
@@ -128,18 +136,48 @@ impl Tensor {
     }
 }
 
-fn sized(
-    name: &'static str,
-    shape: &[usize],
-    more: &[Argument<'_>],
-) -> Option<cresset_dispatch::observe::Span> {
-    let none: [&Tensor; 0] = [];
-    composite(name, none, |visit| {
-        let sizes: Dims = shape.into();
-        let sizes: Vec<i64> = sizes.iter().map(|&size| size as i64).collect();
-        visit(Argument::Ints(&sizes));
-        more.iter().for_each(|argument| visit(*argument));
-    })
+/// What a new tensor is to be, and who said so: programs do not name the layout, operators do not
+/// name the pinning of memory, and what is called inside repeats it.
+#[derive(Clone, Copy)]
+pub(crate) struct Told {
+    pub(crate) options: Options,
+    by_program: bool,
+}
+
+impl Told {
+    /// What is told by the call that is about to be made.
+    pub(crate) fn now(options: impl Into<Options>) -> Told {
+        Told { options: options.into(), by_program: !shown::from_operator() }
+    }
+
+    /// Element type, layout, device and pinning, as observers see them.
+    pub(crate) fn arguments(self) -> [Argument<'static>; 4] {
+        let dtype = shown::dtype_code(self.options.dtype);
+        match self.by_program {
+            true => [dtype, Argument::None, Argument::Device(self.options.device), Argument::Bool(false)],
+            false => [dtype, shown::STRIDED, Argument::Device(self.options.device), Argument::None],
+        }
+    }
+
+    /// New memory, contents undefined.
+    pub(crate) fn empty(self, shape: &[usize]) -> Result<Tensor> {
+        let make = || Tensor::uninit(shape, self.options.dtype, self.options.device);
+        if !observe::is_watched() {
+            return make();
+        }
+        let [dtype, layout, device, pinned] = self.arguments();
+        let sizes = shown::ints(shape);
+        let more = [Argument::Ints(&sizes), dtype, layout, device, pinned, Argument::None];
+        shown::within("aten::empty", shown::NOTHING, &more, make)
+    }
+
+    fn sized(self, name: &'static str, shape: &[usize], before: &[Argument<'_>]) -> Option<Span> {
+        composite(name, shown::NOTHING, |visit| {
+            visit(Argument::Ints(&shown::ints(shape)));
+            before.iter().for_each(|argument| visit(*argument));
+            self.arguments().into_iter().for_each(visit);
+        })
+    }
 }
 
 /// The layout of `count` elements in row-major order.

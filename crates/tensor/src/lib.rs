@@ -27,6 +27,7 @@ mod overload;
 mod promote;
 mod random;
 mod range;
+mod shown;
 mod sizes;
 mod storage;
 mod tally;

@@ -1,6 +1,7 @@
 //! What new tensors are like: element type, device, and how elements lie in memory.
 
-use crate::{Cause, DType, Device, Error, Layout, Result, Tensor};
+use crate::{Cause, DType, Device, Error, Layout, Result, Tensor, shown};
+use cresset_dispatch::observe::Argument;
 
 /// The element type and the device of a new tensor; `f32` on the host unless said otherwise.
 ///
@@ -67,6 +68,17 @@ pub struct To {
 }
 
 impl To {
+    /// What observers see of it, after the tensor: torch has a call for types, and one for devices.
+    pub(crate) fn arguments(self, visit: &mut dyn FnMut(Argument<'_>)) {
+        if self.device.is_some() {
+            visit(Argument::None);
+        }
+        visit(self.dtype.map_or(Argument::None, shown::dtype_code));
+        visit(Argument::Bool(false));
+        visit(Argument::Bool(self.copy));
+        visit(self.memory_format.argument());
+    }
+
     /// The element type and device that `like` has, but for what is said here.
     pub(crate) fn options(self, like: &Tensor) -> Options {
         Options { dtype: self.dtype.unwrap_or(like.dtype()), device: self.device.unwrap_or(like.device()) }
@@ -130,6 +142,14 @@ impl MemoryFormat {
             MemoryFormat::Preserve | MemoryFormat::Contiguous => None,
             MemoryFormat::ChannelsLast => Some(&[0, 2, 3, 1]),
             MemoryFormat::ChannelsLast3d => Some(&[0, 2, 3, 4, 1]),
+        }
+    }
+
+    /// What observers see of it: nothing where nothing is asked for.
+    pub(crate) fn argument(self) -> Argument<'static> {
+        match self {
+            MemoryFormat::Preserve => Argument::None,
+            other => Argument::Int(other as i64),
         }
     }
 

@@ -121,6 +121,7 @@ fn part(argument: Argument<'_>, numbers: &mut Numbers) -> Part {
         Argument::Floats(list) => Part::list(list.iter().map(|&value| Part::scalar(float(value), "Double"))),
         Argument::Bools(list) => Part::list(list.iter().map(|&value| truth(value))),
         Argument::Text(text) => Part::scalar(quoted(text), "String"),
+        Argument::Device(device) => Part::scalar(quoted(&device.to_string()), "Device"),
         Argument::None => Part::scalar("\"<None>\"".to_owned(), "None"),
     }
 }

@@ -299,7 +299,7 @@ fn first_gradient(op: &'static str, root: &Tensor, gradient: Option<&Tensor>) ->
             root.check_gradient(op, &gradient)?;
             Ok(gradient)
         }
-        None if root.numel() == 1 => root.ones_like(),
+        None if root.numel() == 1 => root.first_ones(),
         None => {
             let text = format_args!(
                 "a tensor of shape {:?} is not a single number: give its gradient",
@@ -385,16 +385,28 @@ fn accumulate(leaf: &Tensor, grads: &Grads, pass: Pass) -> Result<()> {
         Some(sum) if pass.create_graph || sum.requires_grad() => sum.add(gradient)?,
         Some(sum) => return sum.add_(gradient),
         None if pass.create_graph => gradient.clone(),
-        None if gradient.is_sole_owner() && !gradient.requires_grad() => match gradient.is_view() {
-            // A view that nobody else can look into need not stay one.
-            true => gradient.alias(),
-            false => gradient.clone(),
-        },
+        None if gradient.is_sole_owner() && !gradient.requires_grad() && lies_as(gradient, leaf) => {
+            // It leaves the graph of its pass, and a view that nobody else can look into need not stay one.
+            match observe::is_watched() || gradient.is_view() {
+                true => gradient.detach()?,
+                false => gradient.clone(),
+            }
+        }
         // Others see these elements: a later sum in place would change theirs.
-        None => gradient.copy()?,
+        None => gradient.copy_as(leaf)?,
     };
     leaf.put_grad(Some(sum));
     Ok(())
+}
+
+/// Whether a gradient may be kept as it lies: without gaps, and where it can be in the order of its leaf.
+fn lies_as(gradient: &Tensor, leaf: &Tensor) -> bool {
+    let (gradient, leaf) = (gradient.layout(), leaf.layout());
+    let along = |dim: usize| gradient.shape()[dim] <= 1 || gradient.strides()[dim] == leaf.strides()[dim];
+    match leaf.is_dense() {
+        true => gradient.is_empty() || (0..leaf.rank()).all(along),
+        false => gradient.is_contiguous(),
+    }
 }
 
 /// The engine at a node, or the node's derivative, as observers see it.

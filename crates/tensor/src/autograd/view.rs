@@ -119,7 +119,7 @@ impl Tensor {
                 return Err(Error::new(Cause::Graph, op, text));
             }
             let (layout, from) = (self.layout().clone(), view.base.layout().clone());
-            let anew = record::record(AsStrided { layout, from }, [&view.base])?;
+            let anew = record::record(AsStrided { layout, from, says_offset: true }, [&view.base])?;
             if let Some(edge) = anew.origin() {
                 self.set_origin(edge);
             }

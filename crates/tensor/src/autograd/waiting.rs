@@ -3,7 +3,7 @@
 use super::node::{Grads, Node};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
@@ -90,50 +90,55 @@ impl Waiting {
 }
 
 /// Nodes with all their gradients: the latest call comes out first.
+///
+/// A heap that moves its nodes as C++'s priority queue does, so that of equals, which all leaves are,
+/// the same comes out first as in torch.
 #[derive(Default)]
 pub(super) struct ReadyNodes {
-    /// One of them. Most graphs never have two at a time.
-    one: Option<Ready>,
-    others: BinaryHeap<Ready>,
+    heap: SmallVec<[Arc<Node>; 4]>,
 }
 
 impl ReadyNodes {
     pub(super) fn push(&mut self, node: Arc<Node>) {
-        if let Some(other) = self.one.replace(Ready(node)) {
-            self.others.push(other);
+        self.heap.push(node);
+        self.rise(self.heap.len() - 1);
+    }
+
+    /// Moves the node at `hole` up to where it belongs.
+    fn rise(&mut self, mut hole: usize) {
+        while hole > 0 {
+            let parent = (hole - 1) / 2;
+            if self.heap[parent].sequence >= self.heap[hole].sequence {
+                return;
+            }
+            self.heap.swap(parent, hole);
+            hole = parent;
         }
     }
 
     pub(super) fn pop(&mut self) -> Option<Arc<Node>> {
-        let next = if self.others.peek() > self.one.as_ref() { self.others.pop() } else { self.one.take() };
-        next.map(|ready| ready.0)
+        if self.heap.len() <= 1 {
+            return self.heap.pop();
+        }
+        let next = self.heap.swap_remove(0);
+        let (mut hole, len) = (0, self.heap.len());
+        // The last node sinks to the ground along the larger child, the right one of equals, then rises.
+        while 2 * hole + 2 < len {
+            let (left, right) = (2 * hole + 1, 2 * hole + 2);
+            let child = if self.heap[right].sequence < self.heap[left].sequence { left } else { right };
+            self.heap.swap(hole, child);
+            hole = child;
+        }
+        if 2 * hole + 1 < len {
+            self.heap.swap(hole, 2 * hole + 1);
+            hole = 2 * hole + 1;
+        }
+        self.rise(hole);
+        Some(next)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Node>> {
-        self.one.iter().chain(&self.others).map(|ready| &ready.0)
-    }
-}
-
-/// A node, ordered by when its call was made.
-struct Ready(Arc<Node>);
-
-impl PartialEq for Ready {
-    fn eq(&self, other: &Ready) -> bool {
-        self.0.sequence == other.0.sequence
-    }
-}
-
-impl Eq for Ready {}
-
-impl PartialOrd for Ready {
-    fn partial_cmp(&self, other: &Ready) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ready {
-    fn cmp(&self, other: &Ready) -> Ordering {
-        self.0.sequence.cmp(&other.0.sequence)
+        self.heap.iter()
     }
 }
 
@@ -173,5 +178,19 @@ mod tests {
             }
         }
         assert_eq!(order, [9, 4, 3, 2, 1]);
+    }
+
+    /// What `std::priority_queue` of libstdc++ does with equals, pushed one after the other.
+    #[test]
+    fn equals_come_in_the_order_of_a_priority_queue_in_cpp() {
+        for (count, wanted) in [(2, &[0, 1][..]), (3, &[0, 1, 2]), (4, &[0, 2, 1, 3]), (5, &[0, 2, 4, 1, 3])]
+        {
+            let nodes: Vec<_> = (0..count).map(|_| node(7)).collect();
+            let mut ready = ReadyNodes::default();
+            nodes.iter().for_each(|node| ready.push(node.clone()));
+            let number = |next: &Arc<Node>| nodes.iter().position(|node| Arc::ptr_eq(node, next));
+            let order: Vec<_> = std::iter::from_fn(|| ready.pop()).filter_map(|next| number(&next)).collect();
+            assert_eq!(order, wanted, "{count} nodes");
+        }
     }
 }

@@ -20,6 +20,8 @@ impl<'a> Given<'a> {
     pub fn into_argument(self) -> Argument<'a> {
         match self {
             Given::Tensor(tensor) => Argument::Tensor(tensor.argument()),
+            // A program's number is a tensor to torch; one that an operator brings stays a number.
+            Given::Scalar(scalar) if crate::shown::from_operator() => crate::shown::plain(scalar),
             Given::Scalar(scalar) => Argument::Tensor(scalar_argument(scalar)),
             Given::Nothing => Argument::None,
         }

@@ -13,6 +13,7 @@ mod inputs;
 mod output;
 pub(crate) mod schema;
 
+pub use crate::shown::Shown;
 pub use inputs::{Given, Inputs, Operand};
 pub use output::{Output, Spec};
 
@@ -127,12 +128,37 @@ pub trait Kernel: Op {
         Ok(None)
     }
 
+    /// The output, found with the calls that torch's kernel makes on its way, where it makes any, so
+    /// that a trace has them. Asked for host tensors, and only while someone watches; gives what the
+    /// host kernel gives, bit for bit.
+    fn shown(&self, _inputs: Self::Inputs<'_>) -> Result<Option<Self::Output>> {
+        Ok(None)
+    }
+
+    /// Memory for the output on the host.
+    fn room(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
+        Self::Output::allocate(self.infer(inputs)?, Device::CPU).map_err(|error| error.in_op(Self::NAME))
+    }
+
+    /// The output, found without any other call.
+    fn computed(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
+        let output = self.room(inputs)?;
+        self.fill(inputs, &output, Device::CPU)?;
+        Ok(output)
+    }
+
     /// Counts the changes that a kernel made to its inputs, if it makes any.
     fn changed(&self, _inputs: Self::Inputs<'_>) {}
 
     /// Allocates the output and fills it.
     #[inline]
     fn launch(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
+        if observe::is_watched()
+            && inputs.keys().backend() == Ok(Key::CPU)
+            && let Some(output) = self.shown(inputs)?
+        {
+            return Ok(output);
+        }
         if let Some(output) = self.quick(inputs)? {
             return Ok(output);
         }
@@ -174,6 +200,12 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
         self.write_copy(inputs)
     }
 
+    /// As [`shown`](Kernel::shown), for the form in place: calls what torch's kernel calls before the
+    /// change is made. What it gives is kept until then.
+    fn shown_in_place(&self, _inputs: Self::Inputs<'_>) -> Result<Shown> {
+        Ok(Shown::default())
+    }
+
     /// In-place kernels plugged in by devices. Written by [`kernel_table!`].
     fn in_place_table() -> &'static Table<InPlaceFn<Self>>;
 
@@ -210,7 +242,11 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
     /// Runs the in-place kernel, or where a device has none, the other and a copy.
     fn write(&self, inputs: Self::Inputs<'_>) -> Result<()> {
         match device_of(Self::IN_PLACE, inputs)?.key {
-            Key::CPU => watching_copies(|| self.cpu_in_place(inputs)),
+            Key::CPU => {
+                let _shown =
+                    if observe::is_watched() { self.shown_in_place(inputs)? } else { Shown::default() };
+                watching_copies(|| self.cpu_in_place(inputs))
+            }
             Key::META => Ok(()),
             key => match Self::in_place_table().get(key) {
                 Some(kernel) => kernel(self, inputs).map_err(|error| error.in_op(Self::IN_PLACE)),

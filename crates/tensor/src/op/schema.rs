@@ -56,6 +56,7 @@ enum Kind {
     Floats,
     Bools,
     Text,
+    Device,
     None,
 }
 
@@ -71,6 +72,7 @@ impl Kind {
             Argument::Floats(_) => Kind::Floats,
             Argument::Bools(_) => Kind::Bools,
             Argument::Text(_) => Kind::Text,
+            Argument::Device(_) => Kind::Device,
             Argument::None => Kind::None,
         }
     }
@@ -90,7 +92,8 @@ impl Kind {
             Kind::Ints => is_list_of("int") || is_list_of("SymInt"),
             Kind::Floats => is_list_of("float") || is_list_of("Scalar"),
             Kind::Bools => is_list_of("bool"),
-            Kind::Text => ["str", "Device"].contains(&name),
+            Kind::Text => name == "str",
+            Kind::Device => name == "Device",
             Kind::None => optional,
         }
     }

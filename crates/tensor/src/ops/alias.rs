@@ -1,4 +1,4 @@
-//! The view of everything.
+//! The view of everything, and the tensor itself.
 
 use crate::{Backward, Forward, Grads, Op, Result, Tensor, grads};
 
@@ -21,5 +21,21 @@ impl Op for Alias {
 impl Forward for Alias {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         Ok(x.with_layout(x.layout().clone()))
+    }
+}
+
+/// The tensor itself, which is never conjugated. Torch asks for it before it reads memory as it lies.
+#[derive(Clone, Debug)]
+pub struct ResolveConj;
+
+impl Op for ResolveConj {
+    const NAME: &'static str = "aten::resolve_conj";
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+}
+
+impl Forward for ResolveConj {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        Ok(x.clone())
     }
 }

@@ -3,7 +3,7 @@
 use super::pair::{self, Pair, meet};
 use super::{scalar_argument, scaled};
 use crate::autograd::Saves;
-use crate::op::{InPlace, Operand, kernel_table};
+use crate::op::{InPlace, Operand, Shown, kernel_table};
 use crate::{
     Backward, Cause, DType, Error, Grads, Inputs, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads,
 };
@@ -48,7 +48,7 @@ fn check_difference(op: &'static str, (a, b): Pair<'_>) -> Result<()> {
 
 /// One line per operator with a factor for one of its operands.
 macro_rules! sums {
-    ($($(#[$doc:meta])* $op:ident: $name:literal, $backward:literal, $flops:expr,
+    ($($(#[$doc:meta])* $op:ident: $name:literal, $backward:literal / $by_number:literal, $flops:expr,
         |$self:ident, $inputs:ident| $infer:expr, |$a:ident, $b:ident| $order:expr, $function:ident,
         |$ctx:ident, $alpha:ident| $derivative:expr;)*) => {$(
         $(#[$doc])*
@@ -77,6 +77,10 @@ macro_rules! sums {
             fn flops(&self, (a, _): Pair<'_>) -> u64 {
                 $flops(a)
             }
+
+            fn backward_name(&self, inputs: Pair<'_>) -> &'static str {
+                pair::overload(inputs, $backward, $by_number)
+            }
         }
 
         impl Kernel for $op {
@@ -97,6 +101,10 @@ macro_rules! sums {
                 }
             }
 
+            fn shown(&self, inputs: Pair<'_>) -> Result<Option<Tensor>> {
+                pair::shown(self, inputs, &[scalar_argument(self.alpha)])
+            }
+
             fn cpu(&self, ($a, $b): Pair<'_>, out: &Tensor) -> Result<()> {
                 let f = functions::$function { alpha: self.alpha };
                 let (a, b) = $order;
@@ -108,17 +116,17 @@ macro_rules! sums {
 
 sums! {
     /// `a + alpha * b`; for truths, whether either is true.
-    Add: "aten::add", "AddBackward0", elements,
+    Add: "aten::add", "AddBackward0" / "AddBackward1", elements,
         |self, inputs| check_alpha(Self::NAME, self.alpha, meet(Self::NAME, inputs)?),
         |a, b| (Operand::Tensor(a), b), Add,
         |ctx, alpha| grads!(ctx; ctx.grad().clone(), scaled(ctx.grad().clone(), alpha)?);
     /// `a - alpha * b`
-    Sub: "aten::sub", "SubBackward0", nothing,
+    Sub: "aten::sub", "SubBackward0" / "SubBackward1", nothing,
         |self, inputs| infer_difference(Self::NAME, self.alpha, inputs),
         |a, b| (Operand::Tensor(a), b), Sub,
         |ctx, alpha| grads!(ctx; ctx.grad().clone(), scaled(ctx.grad().neg()?, alpha)?);
     /// `b - alpha * a`
-    Rsub: "aten::rsub", "RsubBackward1", nothing,
+    Rsub: "aten::rsub", "RsubBackward1" / "RsubBackward1", nothing,
         |self, inputs| infer_difference(Self::NAME, self.alpha, inputs),
         |a, b| (b, Operand::Tensor(a)), Sub,
         |ctx, alpha| grads!(ctx; scaled(ctx.grad().neg()?, alpha)?, ctx.grad().clone());
@@ -144,6 +152,10 @@ impl InPlace for Add {
     fn cpu_in_place(&self, inputs: Pair<'_>) -> Result<()> {
         pair::elements::change(self, functions::Add { alpha: self.alpha }, inputs)
     }
+
+    fn shown_in_place(&self, inputs: Pair<'_>) -> Result<Shown> {
+        pair::shown_in_place(self, inputs, &[scalar_argument(self.alpha)])
+    }
 }
 
 impl InPlace for Sub {
@@ -152,6 +164,10 @@ impl InPlace for Sub {
 
     fn cpu_in_place(&self, inputs: Pair<'_>) -> Result<()> {
         pair::elements::change(self, functions::Sub { alpha: self.alpha }, inputs)
+    }
+
+    fn shown_in_place(&self, inputs: Pair<'_>) -> Result<Shown> {
+        pair::shown_in_place(self, inputs, &[scalar_argument(self.alpha)])
     }
 }
 
@@ -164,6 +180,10 @@ impl Op for Mul {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; ctx.grad().mul(ctx.operand(1))?, ctx.grad().mul(ctx.saved(0))?)
+    }
+
+    fn backward_name(&self, inputs: Pair<'_>) -> &'static str {
+        pair::overload(inputs, Self::BACKWARD, "MulBackward1")
     }
 
     fn flops(&self, (a, _): Pair<'_>) -> u64 {
@@ -188,6 +208,10 @@ impl Kernel for Mul {
     fn cpu(&self, inputs: Pair<'_>, out: &Tensor) -> Result<()> {
         pair::elements::run(Self::NAME, functions::Mul, inputs, out)
     }
+
+    fn shown(&self, inputs: Pair<'_>) -> Result<Option<Tensor>> {
+        pair::shown(self, inputs, &[])
+    }
 }
 
 impl InPlace for Mul {
@@ -197,6 +221,10 @@ impl InPlace for Mul {
 
     fn cpu_in_place(&self, inputs: Pair<'_>) -> Result<()> {
         pair::elements::change(self, functions::Mul, inputs)
+    }
+
+    fn shown_in_place(&self, inputs: Pair<'_>) -> Result<Shown> {
+        pair::shown_in_place(self, inputs, &[])
     }
 }
 
@@ -210,6 +238,10 @@ impl Op for Div {
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let b = ctx.operand(1);
         grads!(ctx; ctx.grad().div(b)?, ctx.grad().neg()?.mul(&ctx.saved(0).div(b)?.div(b)?)?)
+    }
+
+    fn backward_name(&self, inputs: Pair<'_>) -> &'static str {
+        pair::overload(inputs, Self::BACKWARD, "DivBackward1")
     }
 }
 
@@ -230,6 +262,10 @@ impl Kernel for Div {
     fn cpu(&self, inputs: Pair<'_>, out: &Tensor) -> Result<()> {
         pair::floats::run(Self::NAME, functions::Div, inputs, out)
     }
+
+    fn shown(&self, inputs: Pair<'_>) -> Result<Option<Tensor>> {
+        pair::shown(self, inputs, &[])
+    }
 }
 
 impl InPlace for Div {
@@ -239,6 +275,10 @@ impl InPlace for Div {
 
     fn cpu_in_place(&self, inputs: Pair<'_>) -> Result<()> {
         pair::floats::change(self, functions::Div, inputs)
+    }
+
+    fn shown_in_place(&self, inputs: Pair<'_>) -> Result<Shown> {
+        pair::shown_in_place(self, inputs, &[])
     }
 }
 

@@ -5,7 +5,7 @@ use crate::autograd::Saves;
 use crate::composite::composite;
 use crate::op::{InPlace, Operand, kernel_table};
 use crate::promote::{float_type, result_type};
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::elementwise::{self, Comparison};
 use cresset_kernels::functions;
@@ -34,6 +34,13 @@ macro_rules! comparisons {
 
             fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
                 pair::truths::infer(Self::NAME, inputs)
+            }
+
+            fn shown(&self, inputs: Pair<'_>) -> Result<Option<Tensor>> {
+                match shown::meet(Self::NAME, inputs, result_type(inputs.0, inputs.1), None)? {
+                    Some(shown) => self.computed(shown.pair(inputs)).map(Some),
+                    None => Ok(None),
+                }
             }
 
             fn cpu(&self, (a, b): Pair<'_>, out: &Tensor) -> Result<()> {

@@ -1,10 +1,10 @@
 //! Filling, copying, converting, and moving between devices.
 
 use super::scalar_argument;
-use crate::op::{InPlace, Operand, kernel_table};
+use crate::op::{InPlace, Shown, kernel_table};
 use crate::{
     Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, MemoryFormat, Op, Result, Scalar, Spec,
-    Tensor, To, composite, cpu, grads,
+    Tensor, To, composite, cpu, grads, shown,
 };
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::elementwise;
@@ -87,6 +87,12 @@ impl InPlace for Zero {
     fn cpu_in_place(&self, [x]: [&Tensor; 1]) -> Result<()> {
         cpu::change(x, [], |x, []| elementwise::fill(Scalar::Int(0), x))
     }
+
+    /// Torch clears memory that has no gaps, and fills all other.
+    fn shown_in_place(&self, [x]: [&Tensor; 1]) -> Result<Shown> {
+        let filled = x.numel() == 0 || !x.layout().is_dense();
+        Ok(filled.then(|| shown::call("aten::fill_", [x], &[Argument::Int(0)])).flatten().into())
+    }
 }
 
 /// The second tensor, with the shape and element type of the first.
@@ -131,7 +137,7 @@ impl InPlace for Copy {
     kernel_table!(in place Copy);
 
     fn cpu_in_place(&self, [to, from]: [&Tensor; 2]) -> Result<()> {
-        cpu::change(to, [Operand::Tensor(from)], |to, [from]| elementwise::copy(from, to))
+        cpu::overwrite(to, from, |to, from| elementwise::copy(from, to))
     }
 }
 
@@ -151,11 +157,19 @@ impl Op for Duplicate {
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; ctx.grad().clone())
     }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(self.memory_format.argument());
+    }
 }
 
 impl Forward for Duplicate {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let out = x.empty_like_with(self.memory_format)?;
+        let out = match self.memory_format {
+            MemoryFormat::Preserve => x.empty_strided_like(x.dtype(), Argument::None)?,
+            order => x.empty_in(order)?,
+        };
         out.copy_(x)?;
         Ok(out)
     }
@@ -173,6 +187,7 @@ impl Op for Detach {
 
 impl Forward for Detach {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let _span = composite("detach", [x], |_| {});
         Ok(x.alias())
     }
 }
@@ -195,18 +210,23 @@ impl Op for ToCopy {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().to(ctx.device(0))?)
+        grads!(ctx; ctx.grad().to_options((ctx.dtype(0), ctx.device(0)).into())?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        self.visit(x, visit);
     }
 }
 
 impl Forward for ToCopy {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         if self.device == x.device() {
-            let out = x.empty_like_with(To {
-                dtype: Some(self.dtype),
-                memory_format: self.memory_format,
-                ..To::default()
-            })?;
+            let out = match self.memory_format {
+                MemoryFormat::Preserve => x.empty_strided_like(self.dtype, Argument::Bool(false))?,
+                memory_format => {
+                    x.empty_like_with(To { dtype: Some(self.dtype), memory_format, ..To::default() })?
+                }
+            };
             out.copy_(x)?;
             return Ok(out);
         }
@@ -220,6 +240,14 @@ impl Forward for ToCopy {
 }
 
 impl ToCopy {
+    fn visit(&self, x: &Tensor, visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(if self.dtype == x.dtype() { Argument::None } else { shown::dtype_code(self.dtype) });
+        [Argument::None, Argument::None, Argument::None].into_iter().for_each(&mut *visit);
+        visit(Argument::Bool(false));
+        visit(self.memory_format.argument());
+    }
+
     fn moved(&self, x: &Tensor) -> Result<Tensor> {
         // Elements are converted where they are, then cross as plain bytes.
         let x = x.to_dtype(self.dtype)?.contiguous()?;
@@ -259,6 +287,35 @@ impl Tensor {
             return Copy.call_in_place([self, from]);
         }
         Copy.call_in_place([self, &from.to(self.device())?])
+    }
+
+    /// The same elements in memory of their own, in the order of `like` if that has no gaps.
+    pub(crate) fn copy_as(&self, like: &Tensor) -> Result<Tensor> {
+        if !self.device().is_cpu() || !like.layout().is_dense() {
+            return self.copy();
+        }
+        let out = {
+            let (sizes, strides) = (shown::ints(like.shape()), shown::ints(like.strides()));
+            let _span = composite("aten::new_empty_strided", [self], |visit| {
+                visit(Argument::Ints(&sizes));
+                visit(Argument::Ints(&strides));
+                let rest = [shown::dtype_code(self.dtype()), shown::STRIDED, shown::HOST, Argument::None];
+                rest.into_iter().for_each(visit);
+            });
+            let layout = MemoryFormat::Preserve.layout(Duplicate::NAME, like.layout())?;
+            shown::empty_strided(&layout, self.dtype(), Argument::None)?
+        };
+        out.copy_(self)?;
+        Ok(out)
+    }
+
+    /// New memory that lies as this tensor does, without gaps.
+    fn empty_strided_like(&self, dtype: DType, pinned: Argument<'_>) -> Result<Tensor> {
+        let layout = MemoryFormat::Preserve.layout(ToCopy::NAME, self.layout())?;
+        if self.device().is_cpu() {
+            return shown::empty_strided(&layout, dtype, pinned);
+        }
+        self.empty_like_with(dtype)
     }
 
     /// The same elements in memory of their own, row-major.

@@ -205,7 +205,7 @@ pub(crate) fn scalar_argument(scalar: Scalar) -> Argument<'static> {
 
 /// An element type as observers see it.
 pub(crate) fn dtype_argument(dtype: Option<crate::DType>) -> Argument<'static> {
-    dtype.map_or(Argument::None, |dtype| Argument::Text(dtype.name()))
+    dtype.map_or(Argument::None, crate::shown::dtype_code)
 }
 
 /// Sizes as observers see them.

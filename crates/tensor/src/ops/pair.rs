@@ -1,9 +1,10 @@
 //! The form that operators of two operands share: the second may be a number.
 
 use super::broadcast;
-use crate::op::{InPlace, Operand};
+use crate::op::{InPlace, Operand, Shown};
 use crate::promote::{float_type, result_type};
-use crate::{Cause, DType, Error, Op, Result, Spec, Tensor, cpu};
+use crate::{Cause, DType, Error, Kernel, Op, Result, Spec, Tensor, cpu, shown};
+use cresset_dispatch::observe::Argument;
 use cresset_kernels::{View, ViewMut, elementwise, functions};
 
 /// A tensor, and a tensor or a number.
@@ -38,6 +39,32 @@ pub(super) fn map2(
     let wide = Tensor::uninit(out.shape(), DType::F32, out.device())?;
     cpu::map2(a, b, DType::F32, &wide, run)?;
     cpu::map(&wide, DType::F32, out, elementwise::copy)
+}
+
+/// What an operator is differentiated by: torch has a second one for numbers that operators bring.
+pub(super) fn overload((_, b): Pair<'_>, by_tensor: &'static str, by_number: &'static str) -> &'static str {
+    if b.tensor().is_none() && shown::is_inner() { by_number } else { by_tensor }
+}
+
+/// The result, with the calls that torch makes for operands that are not yet what they meet as.
+pub(super) fn shown<O>(op: &O, inputs: Pair<'_>, more: &[Argument<'_>]) -> Result<Option<Tensor>>
+where
+    for<'a> O: Kernel + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+{
+    let common = op.infer(inputs)?.dtype;
+    match shown::meet(O::NAME, inputs, common, Some(more))? {
+        Some(shown) => op.computed(shown.pair(inputs)).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// As [`shown`], before a change in place.
+pub(super) fn shown_in_place<O>(op: &O, inputs: Pair<'_>, more: &[Argument<'_>]) -> Result<Shown>
+where
+    for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+{
+    let common = op.infer(inputs)?.dtype;
+    Ok(shown::meet(O::IN_PLACE, inputs, common, Some(more))?.unwrap_or_default())
 }
 
 fn is_half(dtype: DType) -> bool {

@@ -43,7 +43,7 @@ macro_rules! view_of_part {
 
         impl Forward for $op {
             fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-                x.as_layout(self.pick(x.layout())?)
+                x.as_part(self.pick(x.layout())?)
             }
         }
     };

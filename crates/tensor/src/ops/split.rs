@@ -92,7 +92,7 @@ impl Forward for SplitWithSizes {
         let piece = |&size: &usize| -> Result<Tensor> {
             let piece: Layout = x.layout().narrow(self.dim, start, size);
             start += size;
-            x.as_layout(piece)
+            x.as_part(piece)
         };
         self.sizes.iter().map(piece).collect()
     }

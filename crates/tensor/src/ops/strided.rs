@@ -14,6 +14,8 @@ pub struct AsStrided {
     pub layout: Layout,
     /// The layout of the tensor that the view is made of.
     pub from: Layout,
+    /// Whether the call says where the view begins, or it begins where the tensor does.
+    pub says_offset: bool,
 }
 
 impl Op for AsStrided {
@@ -43,9 +45,9 @@ impl Op for AsStrided {
         visit(Argument::Tensor(x.argument()));
         visit(Argument::Ints(&sizes(self.layout.shape())));
         visit(Argument::Ints(&sizes(self.layout.strides())));
-        visit(match self.layout.offset() {
-            0 => Argument::None,
-            offset => Argument::Int(offset as i64),
+        visit(match self.says_offset {
+            false => Argument::None,
+            true => Argument::Int(self.layout.offset() as i64),
         });
     }
 }
@@ -72,7 +74,12 @@ fn places(layout: &Layout, device: Device) -> Result<Tensor> {
 
 impl Tensor {
     pub(super) fn as_layout(&self, layout: Layout) -> Result<Tensor> {
-        AsStrided { layout, from: self.layout().clone() }.call([self])
+        AsStrided { layout, from: self.layout().clone(), says_offset: false }.call([self])
+    }
+
+    /// As `as_layout`, for a layout that begins somewhere else.
+    pub(super) fn as_part(&self, layout: Layout) -> Result<Tensor> {
+        AsStrided { layout, from: self.layout().clone(), says_offset: true }.call([self])
     }
 
     /// The elements that `shape`, `strides` and `offset`, counted in elements, pick from the
@@ -83,7 +90,8 @@ impl Tensor {
                 format_args!("shape {shape:?} with strides {strides:?} and offset {offset} makes no layout");
             Error::new(Cause::Argument, AsStrided::NAME, text)
         })?;
-        self.as_layout(layout)
+        let says_offset = offset != self.layout().offset();
+        AsStrided { layout, from: self.layout().clone(), says_offset }.call([self])
     }
 
     /// Makes this handle what [`as_strided`](Tensor::as_strided) gives.

@@ -63,12 +63,15 @@ macro_rules! in_place {
 /// A few lines per activation: the operator with its attributes, its name, its method and in-place method, what
 /// its derivative is given; its value; its derivative.
 ///
+/// After `shows` stands the operator that torch's calls to do the work, and what it is given beside the tensor.
+///
 /// The head says how element types are treated (see `unary::kind`) and which functions of elements
 /// these are.
 macro_rules! activations {
     ($kind:ident, $function:ident of $number:ident:
         $($(#[$doc:meta])* $op:ident $({ $($field:ident: $ty:ty),+ })? = $name:literal, $method:ident $(, $change:ident)?:
             saves $saves:ident $(, if $check:ident)?,
+            $(shows $inner:literal [$($more:expr),*],)?
             |$x:ident| $value:expr,
             |$grad:ident, $saved:ident| $derivative:expr;)*) => {$(
         attributes!($(#[$doc])* $op $($($field: $ty),+)?);
@@ -98,6 +101,13 @@ macro_rules! activations {
                 $(self.$check(x)?;)?
                 kind::$kind::infer(Self::NAME, x)
             }
+
+            $(
+                fn shown(&self, inputs: [&Tensor; 1]) -> Result<Option<Tensor>> {
+                    let compute = || self.computed(inputs);
+                    crate::shown::within($inner, inputs, &[$($more),*], compute).map(Some)
+                }
+            )?
 
             fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
                 kind::$kind::map(*self, x, out)

@@ -11,7 +11,7 @@ use cresset_kernels::{Float, Number, functions};
 
 activations! { number, NumberUnary of Number:
     /// The larger of each element and 0.
-    Relu = "aten::relu", relu, relu_: saves Outputs,
+    Relu = "aten::relu", relu, relu_: saves Outputs, shows "aten::clamp_min" [Argument::Int(0)],
         |x| functions::Relu.apply(x),
         |grad, y| ThresholdBackward { threshold: Scalar::Int(0) }.call([grad, y]);
     /// `x`, or `value` where `x` does not exceed the `threshold`.

@@ -8,8 +8,21 @@ use super::{infer_product, multiply_added, product_flops, same_dtype, scaled_arg
 use crate::autograd::Saves;
 use crate::op::{InPlace, kernel_table};
 use crate::ops::scaled;
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, grads};
+use crate::{Backward, Cause, Device, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, grads, shown};
 use cresset_dispatch::observe::Argument;
+
+/// What torch's kernels do before they multiply: the sum starts as what it is added to.
+fn show_added([x, a, b]: [&Tensor; 3], beta: Scalar, out: &Tensor) -> Result<()> {
+    if !is_zero(beta, out) {
+        let _quiet = crate::no_grad();
+        out.copy_(&if x.shape() == out.shape() { x.clone() } else { x.expand(out.shape())? })?;
+    }
+    match (a.dim(), b.dim()) {
+        (2, 2) => shown::show_product(out, a, b),
+        (3, 3) => shown::show_products(a, b),
+        _ => Ok(()),
+    }
+}
 
 /// One line per operator: what the product is, how it is made on the host over `out`, and the
 /// gradients of its two factors.
@@ -58,6 +71,13 @@ macro_rules! added {
                 let spec: Spec = $product?;
                 check_sum(Self::NAME, x, $a, &spec)?;
                 Ok(spec)
+            }
+
+            fn shown(&self, inputs: [&Tensor; 3]) -> Result<Option<Tensor>> {
+                let out = self.room(inputs)?;
+                show_added(inputs, self.beta, &out)?;
+                self.fill(inputs, &out, Device::CPU)?;
+                Ok(Some(out))
             }
 
             fn cpu(&self, [x, $a, $b]: [&Tensor; 3], $out: &Tensor) -> Result<()> {

@@ -4,7 +4,9 @@ use super::super::broadcast;
 use super::{infer_product, inner_differ, multiply, product_flops};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, composite, grads};
+use crate::{
+    Backward, Cause, Device, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, composite, grads, shown,
+};
 use cresset_kernels::Dims;
 
 /// The product of two matrices.
@@ -53,6 +55,13 @@ impl Kernel for Mm {
         infer_product::<2>(Self::NAME, a, b)
     }
 
+    fn shown(&self, inputs: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        let out = self.room(inputs)?;
+        shown::show_product(&out, inputs[0], inputs[1])?;
+        self.fill(inputs, &out, Device::CPU)?;
+        Ok(Some(out))
+    }
+
     fn cpu(&self, [a, b]: [&Tensor; 2], out: &Tensor) -> Result<()> {
         multiply(Scalar::Int(1), a, b, Scalar::Int(0), out);
         Ok(())
@@ -81,6 +90,13 @@ impl Kernel for Bmm {
 
     fn infer(&self, [a, b]: [&Tensor; 2]) -> Result<Spec> {
         infer_product::<3>(Self::NAME, a, b)
+    }
+
+    fn shown(&self, inputs: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        let out = self.room(inputs)?;
+        shown::show_products(inputs[0], inputs[1])?;
+        self.fill(inputs, &out, Device::CPU)?;
+        Ok(Some(out))
     }
 
     fn cpu(&self, [a, b]: [&Tensor; 2], out: &Tensor) -> Result<()> {

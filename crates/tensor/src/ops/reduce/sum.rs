@@ -1,12 +1,14 @@
 //! Sums and means.
 
+use super::super::{dtype_argument, sizes};
 use super::{
     check_reduced, check_sum_type, fill, group_size, is_full, reduce_arguments, reduced, spread, sum_type,
 };
 use crate::autograd::Saves;
-use crate::op::kernel_table;
+use crate::op::{Operand, kernel_table};
 use crate::{
-    Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads,
+    Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, Op, Result, Scalar, Spec, Tensor,
+    composite, grads, shown,
 };
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, reduce};
@@ -44,6 +46,32 @@ pub struct Nansum {
     pub dtype: Option<DType>,
 }
 
+/// What `compute` gives, inside the call over named dimensions that torch's call without any makes.
+fn second_call(
+    op: &'static str,
+    x: &Tensor,
+    dims: &[usize],
+    keep: bool,
+    dtype: Option<DType>,
+    compute: impl FnOnce() -> Result<Tensor>,
+) -> Result<Tensor> {
+    if !is_full(x, dims, keep) {
+        return compute();
+    }
+    let named = [Argument::Ints(&[]), Argument::Bool(false), dtype_argument(dtype)];
+    shown::within(op, [x], &named, compute)
+}
+
+/// What torch's sum does before it adds: it converts, and begins with zeros.
+fn show_sum(x: &Tensor, dims: &[usize], keep: bool, out: &Tensor) -> Result<()> {
+    shown::converted(x, out.dtype())?;
+    if x.numel() == 0 {
+        shown::start_reduction(out, x.shape(), dims, keep, None)?;
+        return out.zero_();
+    }
+    shown::start_reduction(out, x.shape(), dims, keep, Some(Scalar::Float(0.0)))
+}
+
 impl Op for Sum {
     const NAME: &'static str = "aten::sum";
     const BACKWARD: &'static str = "SumBackward1";
@@ -73,6 +101,16 @@ impl Kernel for Sum {
         Ok(Spec { shape: reduced(x.shape(), &self.dims, self.keep), dtype })
     }
 
+    fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        let summed = || {
+            let out = self.room([x])?;
+            show_sum(x, &self.dims, self.keep, &out)?;
+            self.fill([x], &out, Device::CPU)?;
+            Ok(out)
+        };
+        second_call(Self::NAME, x, &self.dims, self.keep, self.dtype, summed).map(Some)
+    }
+
     fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
         fill(x, &self.dims, out, |x, out| reduce::sum(x, &self.dims, out))
     }
@@ -86,7 +124,7 @@ impl Op for Mean {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let count = group_size(ctx.shape(0), &self.dims);
-        grads!(ctx; spread(ctx.grad(), ctx.shape(0), &self.dims)?.div(count as f64)?)
+        grads!(ctx; spread(ctx.grad(), ctx.shape(0), &self.dims)?.div(count as i64)?)
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
@@ -110,6 +148,28 @@ impl Kernel for Mean {
             return Err(Error::new(Cause::DType, Self::NAME, text));
         }
         Ok(Spec { shape: reduced(x.shape(), &self.dims, self.keep), dtype })
+    }
+
+    /// Torch sums, then divides; here both are one kernel.
+    fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        let divided = || {
+            let out = self.room([x])?;
+            let dims = if is_full(x, &self.dims, self.keep) { sizes(&[]) } else { sizes(&self.dims) };
+            let dtype = shown::dtype_code(out.dtype());
+            let more =
+                [Argument::Ints(&dims), Argument::Bool(self.keep), dtype, Argument::Tensor(out.argument())];
+            shown::within("aten::sum", [x], &more, || {
+                show_sum(x, &self.dims, self.keep, &out)?;
+                self.fill([x], &out, Device::CPU)?;
+                Ok(out.clone())
+            })?;
+            let count = Scalar::Int(group_size(x.shape(), &self.dims) as i64);
+            shown::within("aten::div_", [&out], &[shown::plain(count)], || {
+                shown::meet("aten::div_", (&out, Operand::Scalar(count)), out.dtype(), Some(&[]))?;
+                Ok(out.clone())
+            })
+        };
+        second_call(Self::NAME, x, &self.dims, self.keep, self.dtype, divided).map(Some)
     }
 
     fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
