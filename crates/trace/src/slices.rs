@@ -152,6 +152,8 @@ pub struct Keep {
     pub stacks: bool,
     /// [`Detail`]s and [`Flow`]s.
     pub details: bool,
+    /// Values beside the events, by their keys.
+    pub heads: &'static [&'static str],
 }
 
 /// A trace, as far as tables, stacks and comparisons need it: some 50 bytes per slice.
@@ -180,6 +182,8 @@ pub struct Slices {
     pub device: Option<String>,
     /// Whether memory was asked for when the trace was recorded.
     pub has_memory: bool,
+    /// Keys beside the events, and their values as the file has them, if they were kept.
+    pub heads: Vec<(String, String)>,
 }
 
 impl Slices {
@@ -246,7 +250,13 @@ impl Visit for Reader {
         match part {
             Part::Head(key) => {
                 let is_on = matches!(scanner.peek()?, Some(b'1'..=b'9'));
+                let start = scanner.position();
                 scanner.skip()?;
+                if self.keep.heads.contains(&key) {
+                    let text = std::str::from_utf8(scanner.since(start));
+                    let text = text.map_err(|error| Stop::Utf8 { at: start + error.valid_up_to() })?;
+                    self.slices.heads.push((key.to_owned(), text.to_owned()));
+                }
                 self.slices.has_memory |= key == "profile_memory" && is_on;
             }
             Part::Event(number, _) => {

@@ -38,7 +38,7 @@ fn use_all(path: &Path) -> Result<Summary, String> {
         text
     };
     drop(check_trace(path).map_err(named)?.to_string());
-    let keep = Keep { shapes: true, stacks: true, details: true };
+    let keep = Keep { shapes: true, stacks: true, details: true, heads: &["results"] };
     let trace = Slices::read(path, keep).map_err(named)?;
     for weight in [Weight::Host, Weight::Device] {
         drop(stacks(&trace, Frames::Nesting, weight));
