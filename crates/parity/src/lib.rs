@@ -40,4 +40,4 @@ pub use arguments::{Arguments, Either, KEYWORD, Term, Zero};
 pub use golden::{BadFile, Golden};
 pub use replay::{Verdict, replay, replay_error};
 pub use report::{OPERATORS, Report, Row, Suite, markdown};
-pub use trace::{Column, Group, TraceReport, What, compare_traces};
+pub use trace::{Column, FolderReport, Group, TraceReport, What, compare_folders, compare_traces};

@@ -2,16 +2,21 @@
 
 use crate::command::{Outcome, say};
 use clap::Args;
+use cresset::Device;
 use cresset_parity::program::Program;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// The program
-    file: PathBuf,
-    /// Where to write the trace; `.gz` at the end compresses it
+    /// The program; several with `--folder`
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Where to write the trace of one program; `.gz` at the end compresses it
+    #[arg(long, required_unless_present = "folder", conflicts_with = "folder")]
+    trace: Option<PathBuf>,
+    /// Where to write PROGRAM.json.gz for each program
     #[arg(long)]
-    trace: PathBuf,
+    folder: Option<PathBuf>,
     /// Where to compute
     #[arg(long, default_value = "cpu")]
     device: String,
@@ -19,11 +24,23 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let device = cresset::device(&arguments.device)?;
-    let program = Program::read(&arguments.file)?;
-    let told = |reason| format!("{}: {reason}", arguments.file.display());
-    let mut ran = program.run(device).map_err(told)?;
-    let table = ran.profiler.key_averages()?.table().row_limit(None).to_string();
-    ran.profiler.add_metadata("table", &table)?;
-    ran.profiler.export_chrome_trace(&arguments.trace)?;
-    say(format_args!("{}: {} events", arguments.trace.display(), ran.profiler.events()?.count()))
+    match (&arguments.folder, &arguments.trace, &arguments.files[..]) {
+        (Some(folder), _, files) => {
+            std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            files.iter().try_for_each(|file| {
+                let mut name = file.file_name().unwrap_or_default().to_owned();
+                name.push(".gz");
+                one(file, &folder.join(name), device)
+            })
+        }
+        (None, Some(trace), [file]) => one(file, trace, device),
+        _ => Err("parity program: --trace is for one program; use --folder for several".into()),
+    }
+}
+
+fn one(file: &Path, trace: &Path, device: Device) -> Outcome {
+    let program = Program::read(file)?;
+    let ran = program.run(device).map_err(|reason| format!("{}: {reason}", file.display()))?;
+    ran.profiler.export_chrome_trace(trace)?;
+    say(format_args!("{}: {} events", trace.display(), ran.profiler.events()?.count()))
 }

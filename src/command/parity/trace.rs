@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Our trace, .json or .json.gz
+    /// Our trace, .json or .json.gz; or a folder of them
     ours: PathBuf,
-    /// Torch's trace of the same program
+    /// Torch's trace of the same program; or a folder of traces with the same names
     theirs: PathBuf,
     /// Also write everything to this file
     #[arg(long)]
@@ -23,13 +23,20 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let report = cresset_parity::compare_traces(&arguments.ours, &arguments.theirs)?;
-    say(report.show(arguments.limit))?;
-    if let Some(path) = &arguments.json {
-        write(path, &serde_json::to_string_pretty(&report.json())?)?;
+    let Arguments { ours, theirs, json, threshold, limit } = arguments;
+    let (percent, exported) = if ours.is_dir() && theirs.is_dir() {
+        let report = cresset_parity::compare_folders(ours, theirs)?;
+        say(report.show(*limit))?;
+        (report.percent(), report.json())
+    } else {
+        let report = cresset_parity::compare_traces(ours, theirs)?;
+        say(report.show(*limit))?;
+        (report.percent(), report.json())
+    };
+    if let Some(path) = json {
+        write(path, &serde_json::to_string_pretty(&exported)?)?;
     }
-    let (percent, threshold) = (report.percent(), arguments.threshold);
-    if percent < threshold {
+    if percent < *threshold {
         return Err(format!("parity trace: {percent:.2} % are the same, expected {threshold} %").into());
     }
     Ok(())

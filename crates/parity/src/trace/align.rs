@@ -49,7 +49,7 @@ fn score(theirs: (&Forest<'_>, usize), ours: (&Forest<'_>, usize)) -> u32 {
 }
 
 /// The way through two lists that has the highest score, by the scores of all pairs.
-fn best(rows: usize, columns: usize, score: impl Fn(usize, usize) -> u32) -> Vec<Pair> {
+pub(super) fn best(rows: usize, columns: usize, score: impl Fn(usize, usize) -> u32) -> Vec<Pair> {
     let width = columns + 1;
     // From each pair of places to the ends.
     let mut sums = vec![0u32; (rows + 1) * width];

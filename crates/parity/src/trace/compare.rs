@@ -17,6 +17,8 @@ pub(super) struct Comparison<'a> {
     pairs: Vec<(usize, usize)>,
     in_place: usize,
     in_order: usize,
+    /// Calls of theirs and of ours that lie in another call than they do on the other side.
+    displaced: [HashSet<usize>; 2],
 }
 
 impl<'a> Comparison<'a> {
@@ -29,6 +31,7 @@ impl<'a> Comparison<'a> {
             pairs: Vec::new(),
             in_place: 0,
             in_order: 0,
+            displaced: Default::default(),
         };
         comparison.walk();
         comparison.pairs.sort_unstable();
@@ -39,8 +42,9 @@ impl<'a> Comparison<'a> {
     fn walk(&mut self) {
         let threads = self.theirs.threads.len().max(self.ours.threads.len());
         let roots = |forest: &Forest<'_>, i: usize| forest.threads.get(i).cloned().unwrap_or_default();
+        let beside = same_threads(self.theirs, self.ours);
         let mut next: Vec<(Vec<usize>, Vec<usize>)> =
-            (0..threads).rev().map(|i| (roots(self.theirs, i), roots(self.ours, i))).collect();
+            (0..threads).rev().map(|i| (roots(self.theirs, i), roots(self.ours, beside[i]))).collect();
         while let Some((theirs, ours)) = next.pop() {
             if theirs.is_empty() && ours.is_empty() {
                 continue;
@@ -143,6 +147,7 @@ impl<'a> Comparison<'a> {
                 let beside: Vec<usize> = beside.into_iter().filter(|node| met.contains(node)).collect();
                 next.push(if is_theirs { (inside.clone(), beside) } else { (beside, inside.clone()) });
                 self.in_place = self.in_place.saturating_sub(met.len());
+                self.displaced[usize::from(is_theirs)].extend(met.iter().copied());
                 let who =
                     if is_theirs { "only theirs has it around them" } else { "only ours has it around them" };
                 self.differ(What::Nesting, (level, place), pair, who.to_owned());
@@ -167,8 +172,21 @@ impl<'a> Comparison<'a> {
         columns.extend([self.sequences(), self.arrows()]);
         columns.extend(self.memory());
         columns.extend(self.flops());
+        columns.insert(0, self.every_column());
         columns.retain(|column| column.of > 0);
         columns
+    }
+
+    /// Calls that are the same in all that was compared before.
+    fn every_column(&self) -> Column {
+        let mut differ: [HashSet<usize>; 2] = self.displaced.clone();
+        for difference in &self.differences {
+            differ[0].extend(difference.theirs);
+            differ[1].extend(difference.ours);
+        }
+        let is_same = |(a, b): &&(usize, usize)| !differ[0].contains(a) && !differ[1].contains(b);
+        let same = self.pairs.iter().filter(is_same).count();
+        Column { name: "every column", same: 2 * same, of: self.theirs.nodes.len() + self.ours.nodes.len() }
     }
 
     /// Compares what both calls of every pair have; a column of those that either has.
@@ -321,4 +339,31 @@ impl<'a> Comparison<'a> {
         };
         Some(self.column(("FLOPs", What::Flops), both, u64::to_string))
     }
+}
+
+/// Which thread of ours is which of theirs: the one that has most names of outer calls in common, for
+/// which of several begins first differs from run to run.
+fn same_threads(theirs: &Forest<'_>, ours: &Forest<'_>) -> Vec<usize> {
+    let mut left: Vec<usize> = (0..theirs.threads.len().max(ours.threads.len())).collect();
+    if left.len() < 2 {
+        return left;
+    }
+    let names = |forest: &Forest<'_>, thread: usize| -> HashMap<String, usize> {
+        let mut names = HashMap::new();
+        for &root in forest.threads.get(thread).into_iter().flatten() {
+            *names.entry(forest.nodes[root].name.to_owned()).or_default() += 1;
+        }
+        names
+    };
+    let ours: Vec<HashMap<String, usize>> = left.iter().map(|&thread| names(ours, thread)).collect();
+    let mut beside = Vec::with_capacity(left.len());
+    for thread in 0..left.len() {
+        let wanted = names(theirs, thread);
+        let common = |candidate: usize| -> usize {
+            wanted.iter().map(|(name, count)| ours[candidate].get(name).copied().unwrap_or(0).min(*count)).sum()
+        };
+        let best = (0..left.len()).max_by_key(|&place| (common(left[place]), std::cmp::Reverse(place)));
+        beside.extend(best.map(|place| left.remove(place)));
+    }
+    beside
 }

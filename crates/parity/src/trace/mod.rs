@@ -4,12 +4,15 @@
 mod align;
 mod compare;
 mod flops;
+mod folder;
 mod forest;
 mod report;
+mod results;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use folder::{FolderReport, compare_folders};
 pub use report::{Column, Group, TraceReport, What};
 
 use compare::Comparison;
@@ -22,9 +25,9 @@ use std::path::Path;
 /// # Errors
 /// A file cannot be read, or is no trace; the error says where it breaks.
 pub fn compare_traces(ours: &Path, theirs: &Path) -> cresset_trace::Result<TraceReport> {
-    let keep = Keep { shapes: true, stacks: false, details: true };
+    let keep = Keep { shapes: true, stacks: false, details: true, heads: &["results", "table"] };
     let (ours, theirs) = (Slices::read(ours, keep)?, Slices::read(theirs, keep)?);
     let (our_forest, their_forest) = (Forest::of(&ours), Forest::of(&theirs));
     let comparison = Comparison::of(&their_forest, &our_forest);
-    Ok(TraceReport::of(comparison, table::compare(&theirs, &ours)))
+    Ok(TraceReport::of(comparison, vec![table::compare(&theirs, &ours), results::compare(&theirs, &ours)]))
 }

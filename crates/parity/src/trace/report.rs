@@ -36,6 +36,8 @@ pub enum What {
     Flops,
     /// A row of the table of averages, times aside.
     Table,
+    /// What the program computed.
+    Result,
 }
 
 impl What {
@@ -55,6 +57,7 @@ impl What {
             What::GivenBack => "bytes given back",
             What::Flops => "FLOPs",
             What::Table => "table",
+            What::Result => "result",
         }
     }
 }
@@ -110,6 +113,8 @@ pub struct Group {
 /// What a comparison found.
 #[derive(Clone, Debug, Default)]
 pub struct TraceReport {
+    /// How many calls theirs has, and how many ours.
+    pub calls: [usize; 2],
     /// How much of each column is the same.
     pub columns: Vec<Column>,
     /// What differs, most frequent first.
@@ -119,9 +124,12 @@ pub struct TraceReport {
 }
 
 impl TraceReport {
-    pub(super) fn of(mut comparison: Comparison<'_>, table: (Column, Vec<Group>)) -> TraceReport {
+    /// What was found in the trees of calls, and beside them.
+    pub(super) fn of(mut comparison: Comparison<'_>, beside: Vec<(Column, Vec<Group>)>) -> TraceReport {
+        let calls = [comparison.theirs.nodes.len(), comparison.ours.nodes.len()];
         let mut columns = comparison.columns();
-        columns.push(table.0);
+        let (more, others): (Vec<_>, Vec<_>) = beside.into_iter().unzip();
+        columns.extend(more.into_iter().filter(|column: &Column| column.of > 0));
         let mut groups: BTreeMap<(What, &str, String), (Group, &Difference)> = BTreeMap::new();
         for difference in &comparison.differences {
             let (name, within) = names(&comparison, difference);
@@ -138,13 +146,19 @@ impl TraceReport {
         let mut groups: Vec<(Group, &Difference)> = groups.into_values().collect();
         groups.sort_by_key(|(group, _)| (group.what, std::cmp::Reverse(group.count)));
         let excerpts = groups.iter().filter_map(|(_, difference)| excerpt(&comparison, difference)).collect();
-        let groups = groups.into_iter().map(|(group, _)| group).chain(table.1).collect();
-        TraceReport { columns, groups, excerpts }
+        let groups = groups.into_iter().map(|(group, _)| group);
+        let groups = groups.chain(others.into_iter().flatten()).collect();
+        TraceReport { calls, columns, groups, excerpts }
     }
 
     /// The least that any column has in common, in percent.
     pub fn percent(&self) -> f64 {
         self.columns.iter().map(Column::percent).fold(100.0, f64::min)
+    }
+
+    /// How much of a column is the same, in percent; nothing if it was not compared.
+    pub fn column(&self, name: &str) -> Option<f64> {
+        self.columns.iter().find(|column| column.name == name).map(Column::percent)
     }
 
     /// Everything, for other programs.
@@ -164,7 +178,7 @@ impl TraceReport {
                     "count": group.count, "example": group.example})
             })
             .collect();
-        json!({"percent": self.percent(), "columns": columns, "differences": groups})
+        json!({"percent": self.percent(), "calls": self.calls, "columns": columns, "differences": groups})
     }
 
     /// The report as text, with at most so many groups and excerpts.
