@@ -1,18 +1,20 @@
 """Runs a parity program under torch's profiler: the other half of `cresset parity program`.
 
     python parity/torch_runner.py PROGRAM.json --trace OUT.json[.gz]
-    python parity/torch_runner.py PROGRAMS... --folder OUT
+    python parity/torch_runner.py PROGRAMS... --folder OUT [--compact RUNS]
 
 needs torch 2.4 or newer and nothing else. The language is described in docs/parity-programs.md; what
 is said there about names, values and seeds is done here in torch's own terms.
 """
 
 import argparse
+import collections
 import functools
 import gzip
 import json
 import operator
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -30,14 +32,35 @@ MEMORY_FORMATS = {
     "channels_last": torch.channels_last, "channels_last_3d": torch.channels_last_3d,
     "contiguous_format": torch.contiguous_format, "preserve_format": torch.preserve_format,
 }
-# Operators whose public function has another name.
+# Operators whose public function has another name, or shares it with another function.
 FUNCTIONS = {
     "cross_entropy_loss": torch.nn.functional.cross_entropy,
     "nll_loss_nd": torch.nn.functional.nll_loss,
+    "nll_loss2d": torch.nn.functional.nll_loss,
+    "log_sigmoid": torch.nn.functional.logsigmoid,
+    "im2col": torch.nn.functional.unfold,
+    "col2im": torch.nn.functional.fold,
+    "unfold": torch.Tensor.unfold,
     "index": operator.getitem,
     "__getitem__": operator.getitem,
     "_softmax": torch.softmax,
+    "_log_softmax": torch.log_softmax,
+    "linalg_vector_norm": torch.linalg.vector_norm,
 }
+# Properties, which cannot be called.
+PROPERTIES = ("T", "mT", "H", "mH")
+# What losses take after their input and target, in the operator's order.
+LOSSES = {
+    "mse_loss": ["reduction"], "l1_loss": ["reduction"], "smooth_l1_loss": ["reduction", "beta"],
+    "huber_loss": ["reduction", "delta"], "kl_div": ["reduction"],
+    "binary_cross_entropy": ["weight", "reduction"],
+    "binary_cross_entropy_with_logits": ["weight", "pos_weight", "reduction"],
+    "nll_loss": ["weight", "reduction", "ignore_index"],
+    "cross_entropy": ["weight", "reduction", "ignore_index", "label_smoothing"],
+}
+REDUCTIONS = ("none", "mean", "sum")
+# Norms with the switch for a library at the end, which the functions do not take.
+NORMS = {("layer_norm", 6), ("group_norm", 6), ("batch_norm", 9), ("instance_norm", 9)}
 
 
 def shares(seed, count):
@@ -78,16 +101,43 @@ def floats(values):
 
 
 def function(name):
-    """The public function of an operator; a method where there is none."""
+    """The public function of an operator; a method where there is none, else the operator itself."""
     plain = name.removeprefix("aten::")
-    if plain in FUNCTIONS:
-        return FUNCTIONS[plain]
-    for module in (torch.nn.functional, torch, torch.Tensor):
-        try:
-            return functools.reduce(getattr, plain.split("."), module)
-        except AttributeError:
-            continue
+    for plain in (plain, plain.rpartition(".")[0]):
+        if plain in FUNCTIONS:
+            return FUNCTIONS[plain]
+        if plain in PROPERTIES:
+            return operator.attrgetter(plain)
+        for module in (torch.nn.functional, torch, torch.Tensor, torch.ops.aten) if plain else ():
+            found = functools.reduce(lambda at, part: getattr(at, part, None), plain.split("."), module)
+            if callable(found):
+                return found
     raise SystemExit(f"torch has no function for {name!r}")
+
+
+def arguments(called, args, kwargs):
+    """The arguments of an operator as its public function takes them."""
+    name = getattr(called, "__name__", "")
+    if name in LOSSES:
+        kwargs = {**kwargs, **dict(zip(LOSSES[name], args[2:]))}
+        args = args[:2] + args[2 + len(LOSSES[name]):]
+    if isinstance(kwargs.get("reduction"), int):
+        kwargs = {**kwargs, "reduction": REDUCTIONS[kwargs["reduction"]]}
+    if (name, len(args)) in NORMS:
+        args = args[:-1]
+        if name in ("batch_norm", "instance_norm"):
+            args[1:5] = args[3:5] + args[1:3]
+    if name in ("embedding", "embedding_bag") and args[0].is_floating_point():
+        args[:2] = args[1::-1]
+    if called is operator.getitem and isinstance(args[1], list):
+        args[1] = tuple(args[1])
+    if name in ("softmax", "log_softmax") and len(args) == 3:
+        args = args[:2]
+    return args, kwargs
+
+
+def listed(names):
+    return [names] if isinstance(names, str) else names
 
 
 class Machine:
@@ -98,6 +148,10 @@ class Machine:
 
     def fork(self, **tensors):
         return Machine({**self.tensors, **tensors}, self.modules, self.optimizers)
+
+    def alone(self, tensors):
+        """With these tensors and no others."""
+        return Machine(dict(tensors), self.modules, self.optimizers)
 
     def value(self, value):
         if isinstance(value, str):
@@ -131,7 +185,7 @@ class Machine:
             self.tensors[to] = given
 
     def list(self, names):
-        return [self.tensors[name] for name in ([names] if isinstance(names, str) else names)]
+        return [self.tensors[name] for name in listed(names)]
 
     def block(self, statements):
         for statement in statements:
@@ -142,8 +196,9 @@ class Machine:
         getattr(self, "do_" + kind)(one[kind], one)
 
     def do_call(self, name, one):
-        args, kwargs = self.passed(one)
-        self.give(one.get("to"), function(name)(*args, **kwargs))
+        called = function(name)
+        args, kwargs = arguments(called, *self.passed(one))
+        self.give(one.get("to"), called(*args, **kwargs))
 
     def do_module(self, name, one):
         args, kwargs = self.passed(one)
@@ -174,7 +229,7 @@ class Machine:
             tensor.requires_grad_()
 
     def do_drop(self, names, _):
-        for name in [names] if isinstance(names, str) else names:
+        for name in listed(names):
             self.tensors.pop(name)
 
     def do_scope(self, name, one):
@@ -224,7 +279,7 @@ class Machine:
         self.tensors[name].register_hook(hook)
 
     def do_checkpoint(self, names, one):
-        names = [names] if isinstance(names, str) else names
+        names = listed(names)
 
         def again(*inputs):
             machine = self.fork(**dict(zip(names, inputs)))
@@ -232,6 +287,31 @@ class Machine:
             return machine.tensors[one["gives"]]
 
         self.tensors[one["to"]] = torch.utils.checkpoint.checkpoint(again, *self.list(names), use_reentrant=False)
+
+    def do_function(self, names, one):
+        back = one["backward"]
+        names, gives, saves, gradients = map(listed, (names, one["gives"], one.get("saves", []), back["gradients"]))
+
+        class Custom(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, *inputs):
+                machine = self.alone(zip(names, inputs))
+                machine.block(one["do"])
+                ctx.save_for_backward(*machine.list(saves))
+                outputs = tuple(machine.list(gives))
+                return outputs if len(outputs) > 1 else outputs[0]
+
+            @staticmethod
+            def backward(ctx, *incoming):
+                machine = self.alone([*zip(saves, ctx.saved_tensors), *zip(gradients, incoming)])
+                machine.block(back["do"])
+                return tuple(name and machine.tensors[name] for name in back["gives"])
+
+        self.give(one.get("to"), Custom.apply(*self.list(names)))
+
+    def do_autocast(self, dtype, one):
+        with torch.autocast("cpu", DTYPES[dtype], one.get("enabled", True)):
+            self.block(one["do"])
 
     def do_threads(self, blocks, _):
         machines = [self.fork() for _ in blocks]
@@ -244,7 +324,7 @@ class Machine:
 
 # In this order: a hook has a `do` too, and what tells is its own member.
 KINDS = [
-    "call", "module", "backward", "gradient", "grad_of", "clear_grad", "requires_grad", "drop", "scope",
+    "function", "autocast", "call", "module", "backward", "gradient", "grad_of", "clear_grad", "requires_grad", "drop", "scope",
     "no_grad", "inference", "fails", "repeat", "train", "eval", "profiler_step", "step", "zero_grad", "hook",
     "checkpoint", "threads",
 ]
@@ -332,14 +412,64 @@ def run(program):
     return trace
 
 
-def write(program, path):
+HEADS = ("record_shapes", "profile_memory", "with_flops", "results", "table")
+ARGUMENTS = (
+    "Sequence number", "Fwd thread id", "Input Dims", "Input type", "Concrete Inputs", "Bytes", "Device Type",
+)
+CATEGORIES = ("cpu_op", "user_annotation", "cpu_instant_event", "fwdbwd")
+
+
+def compact(trace):
+    """What is compared, and nothing else: of times there is only the order left."""
+    events = [event for event in trace["traceEvents"] if event.get("cat") in CATEGORIES]
+    nanos = lambda micros: round(micros * 1000)
+    ends = [(nanos(event["ts"]), nanos(event["ts"]) + nanos(event.get("dur", 0))) for event in events]
+    places = ranks(time for pair in ends for time in pair)
+    numbers = ranks(event["args"]["Sequence number"] for event in events if "Sequence number" in event.get("args", {}))
+    threads, kept = {}, []
+    for event, (start, end) in zip(events, ends):
+        short = {name: event[name] for name in ("ph", "cat", "name", "id", "s", "bp") if name in event}
+        short.update(pid=1, tid=threads.setdefault(event["tid"], len(threads) + 1), ts=places[start])
+        if "dur" in event:
+            short["dur"] = places[end] - places[start]
+        args = {name: event["args"][name] for name in ARGUMENTS if name in event.get("args", {})}
+        if "Sequence number" in args:
+            args["Sequence number"] = numbers[args["Sequence number"]]
+        kept.append({**short, "args": args} if args else short)
+    heads = {name: trace[name] for name in HEADS if name in trace}
+    return {"torch": torch.__version__.split("+")[0], **heads, "table": timeless(trace["table"]), "traceEvents": kept}
+
+
+def ranks(numbers):
+    return {number: rank for rank, number in enumerate(sorted(set(numbers)))}
+
+
+def timeless(table):
+    """A table with a mark in the place of each time and each share of time, as wide as they were."""
+    table = re.sub(r"(time total: ).*", r"\1*", table)
+    return re.sub(r" *\b\d+\.\d+(?:us|ms|s|%)(?= |$)", lambda found: "*".rjust(len(found[0])), table, flags=re.M)
+
+
+def text(trace):
+    """A trace with one line for each event."""
+    heads = {name: value for name, value in trace.items() if name != "traceEvents"}
+    line = functools.partial(json.dumps, separators=(",", ":"))
+    return line(heads)[:-1] + ',"traceEvents":[\n' + ",\n".join(map(line, trace["traceEvents"])) + "\n]}\n"
+
+
+def write(program, path, compact_runs):
     with open(program) as file:
-        trace = run(json.load(file))
-    opened = gzip.open if path.endswith(".gz") else open
-    with opened(path, "wt") as file:
-        json.dump(trace, file, separators=(",", ":"))
-    operators = sum(event.get("cat") == "cpu_op" for event in trace["traceEvents"])
-    print(f"{path}: {operators} operators", file=sys.stderr)
+        program = json.load(file)
+    if compact_runs:
+        # Clocks are coarse at the ends of calls, and threads race: what comes most often is kept.
+        runs = collections.Counter(text(compact(run(program))) for _ in range(compact_runs))
+        content = runs.most_common(1)[0][0]
+    else:
+        content = text(run(program))
+    with open(path, "wb") as file:
+        # Without a time, so that the same trace is the same file.
+        file.write(gzip.compress(content.encode(), mtime=0) if path.endswith(".gz") else content.encode())
+    print(path, file=sys.stderr)
 
 
 def main():
@@ -348,14 +478,18 @@ def main():
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--trace", help="where to write the trace of one program")
     where.add_argument("--folder", help="where to write PROGRAM.json.gz for each program")
+    parser.add_argument(
+        "--compact", type=int, default=0, metavar="RUNS",
+        help="keep only what is compared, and no times, of the run that came most often among so many",
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.trace:
         (program,) = arguments.programs
-        return write(program, arguments.trace)
+        return write(program, arguments.trace, arguments.compact)
     os.makedirs(arguments.folder, exist_ok=True)
     for program in arguments.programs:
-        write(program, os.path.join(arguments.folder, os.path.basename(program) + ".gz"))
+        write(program, os.path.join(arguments.folder, os.path.basename(program) + ".gz"), arguments.compact)
 
 
 if __name__ == "__main__":

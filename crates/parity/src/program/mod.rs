@@ -4,17 +4,20 @@
 //! file under torch.
 //!
 //! - `cursor` reads JSON and knows where it stands, `parse` makes statements of it;
-//! - `names`, `generate` and `operation` are about tensors, how they start, and what is called;
+//! - `names`, `generate`, `operation` and `signature` are about tensors, how they start, what is called
+//!   and with which arguments;
 //! - `setting` is how the profiler is set up;
-//! - `run` does what the statements say.
+//! - `run` does what the statements say, `function` those with a derivative of their own.
 
 mod cursor;
+mod function;
 mod generate;
 mod names;
 mod operation;
 mod parse;
 mod run;
 mod setting;
+mod signature;
 #[cfg(test)]
 mod tests;
 
@@ -137,7 +140,25 @@ enum What {
         gives: usize,
         to: usize,
     },
+    Function {
+        inputs: Vec<usize>,
+        function: Arc<Derived>,
+        to: Vec<usize>,
+    },
     Threads(Vec<Block>),
+}
+
+/// What a function with a derivative of its own does.
+struct Derived {
+    inputs: Vec<usize>,
+    body: Block,
+    gives: Vec<usize>,
+    saves: Vec<usize>,
+    /// What the gradients of its outputs are called in `backward`.
+    gradients: Vec<usize>,
+    backward: Block,
+    /// The gradient of each input, if it has one.
+    slopes: Vec<Option<usize>>,
 }
 
 impl Program {

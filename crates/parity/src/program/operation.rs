@@ -2,11 +2,14 @@
 
 use super::cursor::{Cursor, Read};
 use super::names::Names;
+use super::signature;
+use crate::arguments::Tensors;
 use crate::golden::Passed;
 use crate::ops::{self, Entry};
 use crate::value::Value;
 use cresset_tensor::Scalar;
 use serde_json::Value as Json;
+use std::borrow::Cow;
 
 /// An operator of the register, in one of its forms.
 #[derive(Clone, Copy)]
@@ -17,41 +20,81 @@ pub(super) struct Operation {
 }
 
 /// Operators whose public function has another name.
-const FUNCTIONS: [(&str, &str); 4] = [
+const FUNCTIONS: [(&str, &str); 10] = [
     ("cross_entropy_loss", "nn.functional.cross_entropy"),
     ("nll_loss_nd", "nn.functional.nll_loss"),
+    ("nll_loss2d", "nn.functional.nll_loss"),
+    ("log_sigmoid", "nn.functional.logsigmoid"),
+    ("im2col", "nn.functional.unfold"),
+    ("col2im", "nn.functional.fold"),
     ("index", "__getitem__"),
     ("_softmax", "softmax"),
+    ("_log_softmax", "log_softmax"),
+    ("linalg_vector_norm", "linalg.vector_norm"),
 ];
 
 /// Operators that the register knows with their first two arguments the other way round.
-const SWAPPED: [&str; 4] = ["where", "embedding", "embedding_bag", "einsum"];
+const SWAPPED: [&str; 2] = ["where", "einsum"];
+
+/// Operators that take a table and numbers of its rows; the function takes the numbers first.
+const TABLES: [&str; 2] = ["nn.functional.embedding", "nn.functional.embedding_bag"];
 
 impl Operation {
-    /// The operator called `aten::add`, `add` or `nn.functional.relu`; one that ends in `_` changes its
-    /// first argument.
+    /// The operator called `aten::add`, `aten::add.Tensor`, `add` or `nn.functional.relu`; one that ends
+    /// in `_` changes its first argument.
     pub(super) fn find(at: &Cursor<'_>, passed: &mut Passed) -> Read<Operation> {
         let name = at.text()?;
         let plain = name.strip_prefix("aten::").unwrap_or(name);
-        if SWAPPED.contains(&plain.trim_start_matches("nn.functional.")) && passed.args.len() > 1 {
-            passed.args.swap(0, 1);
+        let without_overload = plain.rsplit_once('.').map(|(operator, _)| operator);
+        for name in [Some(plain), without_overload].into_iter().flatten() {
+            if let Some(operation) = Operation::called(name, passed) {
+                return Ok(operation);
+            }
         }
-        if let Some(entry) = find(plain, passed) {
-            return Ok(Operation { entry, in_place: false });
+        at.fault(format_args!("there is no operator {name:?} that programs can call"))
+    }
+
+    fn called(name: &str, passed: &mut Passed) -> Option<Operation> {
+        if let Some(entry) = find(name, passed) {
+            return Some(Operation { entry, in_place: false });
         }
-        let changed = plain.strip_suffix('_').and_then(|base| find(base, passed));
-        match changed.filter(|entry| entry.change().is_some()) {
-            Some(entry) => Ok(Operation { entry, in_place: true }),
-            None => at.fault(format_args!("there is no operator {name:?} that programs can call")),
+        let entry = name.strip_suffix('_').and_then(|base| find(base, passed))?;
+        entry.change().is_some().then_some(Operation { entry, in_place: true })
+    }
+
+    /// The arguments in the order that the register has them.
+    pub(super) fn ordered<'a>(&self, passed: &'a Passed, tensors: &Tensors) -> Cow<'a, Passed> {
+        let is_int = |value: &Value| match value {
+            Value::Same(number) => tensors.get(number).is_some_and(|tensor| !tensor.dtype().is_float()),
+            _ => false,
+        };
+        match &passed.args[..] {
+            [first, second, ..] if TABLES.contains(&self.entry.name) && is_int(first) && !is_int(second) => {
+                let mut ordered = passed.clone();
+                ordered.args.swap(0, 1);
+                Cow::Owned(ordered)
+            }
+            _ => Cow::Borrowed(passed),
         }
     }
 }
 
-fn find(name: &str, passed: &Passed) -> Option<&'static Entry> {
+fn find(name: &str, passed: &mut Passed) -> Option<&'static Entry> {
     let function = FUNCTIONS.iter().find(|(operator, _)| *operator == name).map(|(_, function)| *function);
-    let form = form(name, passed).and_then(|form| ops::find(&format!("{name}.{form}")));
-    form.or_else(|| ops::find(function.unwrap_or(name)))
-        .or_else(|| ops::find(&format!("nn.functional.{name}")))
+    let public = function.unwrap_or(name);
+    let form = form(public, passed).and_then(|form| ops::find(&format!("{public}.{form}")));
+    let entry = form
+        .or_else(|| ops::find(public))
+        .or_else(|| ops::find(&format!("nn.functional.{public}")))?;
+    if SWAPPED.contains(&public) && passed.args.len() > 1 {
+        passed.args.swap(0, 1);
+    }
+    // Whether halves are computed in floats, which only the operators below the functions take.
+    if name.starts_with('_') && public.ends_with("softmax") {
+        passed.args.truncate(2);
+    }
+    signature::of_function(public, passed);
+    Some(entry)
 }
 
 /// Which of several functions of one name the arguments are for.

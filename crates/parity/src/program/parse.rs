@@ -4,7 +4,7 @@ use super::cursor::{Cursor, Read};
 use super::generate::Start;
 use super::names::Names;
 use super::operation::{Operation, passed};
-use super::{Made, MadeOptimizer, Owner, Program, Setting, Statement, What};
+use super::{Derived, Made, MadeOptimizer, Owner, Program, Setting, Statement, What};
 use crate::golden::Passed;
 use crate::{modules, optim};
 use cresset_optim::Implementation;
@@ -211,6 +211,10 @@ impl Parser {
                 let (body, gives) = (Arc::new(inner(self)?), self.names.known(&at.need("gives")?)?);
                 What::Checkpoint { inputs, body, gives, to: self.names.define(&at.need("to")?)? }
             }
+            "function" => {
+                let (inputs, function) = self.function(at, main, depth)?;
+                What::Function { inputs, function: Arc::new(function), to: self.names.define_all(at.member("to"))? }
+            }
             _ => {
                 let blocks = main.list()?;
                 if blocks.len() > MOST_THREADS {
@@ -222,11 +226,39 @@ impl Parser {
     }
 }
 
+impl Parser {
+    /// A function with a derivative of its own, and what it is called with.
+    fn function(&mut self, at: &Cursor<'_>, main: &Cursor<'_>, depth: usize) -> Read<(Vec<usize>, Derived)> {
+        let inputs = self.names.known_all(main)?;
+        let body = self.block(&at.need("do")?, depth + 1)?;
+        let gives = self.names.known_all(&at.need("gives")?)?;
+        let saves = at.member("saves").map_or(Ok(Vec::new()), |list| self.names.known_all(&list))?;
+        let back = at.need("backward")?;
+        back.only(&["gradients", "do", "gives"])?;
+        let named = back.need("gradients")?;
+        let gradients = self.names.define_all(Some(named.clone()))?;
+        if gradients.len() != gives.len() {
+            return named.fault(format_args!("names {} gradients of {} outputs", gradients.len(), gives.len()));
+        }
+        let backward = self.block(&back.need("do")?, depth + 1)?;
+        let given = back.need("gives")?;
+        let slope = |one: &Cursor<'_>| match one.json {
+            serde_json::Value::Null => Ok(None),
+            _ => self.names.known(one).map(Some),
+        };
+        let slopes: Vec<Option<usize>> = given.list()?.iter().map(slope).collect::<Read<_>>()?;
+        if slopes.len() != inputs.len() {
+            return given.fault(format_args!("has {} gradients for {} inputs", slopes.len(), inputs.len()));
+        }
+        let function = Derived { inputs: inputs.clone(), body, gives, saves, gradients, backward, slopes };
+        Ok((inputs, function))
+    }
+}
+
 /// The kinds of statements: the member that tells, and those that may stand beside it.
-const KINDS: [(&str, &[&str]); 21] = [
+const KINDS: [(&str, &[&str]); 22] = [
     ("call", &["args", "kwargs", "to"]),
     ("module", &["args", "kwargs", "to"]),
-    ("backward", &["gradients", "retain_graph", "create_graph"]),
     ("gradient", &["wrt", "retain_graph", "create_graph", "to"]),
     ("grad_of", &["to"]),
     ("clear_grad", &[]),
@@ -242,6 +274,8 @@ const KINDS: [(&str, &[&str]); 21] = [
     ("profiler_step", &[]),
     ("step", &[]),
     ("zero_grad", &["set_to_none"]),
+    ("function", &["do", "gives", "saves", "backward", "to"]),
+    ("backward", &["gradients", "retain_graph", "create_graph"]),
     ("hook", &["as", "do", "gives"]),
     ("checkpoint", &["do", "gives", "to"]),
     ("threads", &[]),

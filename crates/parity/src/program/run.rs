@@ -24,7 +24,8 @@ pub struct Ran {
 }
 
 impl Program {
-    /// Runs the program on `device`. Its results are in the trace's metadata too.
+    /// Runs the program on `device`. Its results and its table of averages are in the trace's metadata
+    /// too.
     ///
     /// # Errors
     /// What failed, and which statement it was.
@@ -42,6 +43,8 @@ impl Program {
         let results = self.results(&machine).map_err(told)?;
         let told = |error: cresset_profiler::Error| error.to_string();
         profiler.add_metadata_json("results", &results.to_string()).map_err(told)?;
+        let table = profiler.key_averages().map_err(told)?.table().row_limit(None).to_string();
+        profiler.add_metadata("table", &table).map_err(told)?;
         Ok(Ran { profiler, results })
     }
 
@@ -69,29 +72,29 @@ fn described(tensor: &Tensor) -> Result<Json> {
 
 /// The tensors a thread knows, and what all threads share.
 #[derive(Clone)]
-struct Machine {
-    tensors: Tensors,
+pub(super) struct Machine {
+    pub(super) tensors: Tensors,
     shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     modules: Vec<modules::Made>,
     device: Device,
 }
 
 /// What the program's own thread has, and no other.
-struct Own<'a> {
+pub(super) struct Own<'a> {
     profiler: Option<&'a mut Profiler>,
     optimizers: &'a mut [Box<dyn Optimizer>],
 }
 
 impl Own<'_> {
-    fn nothing() -> Own<'static> {
+    pub(super) fn nothing() -> Own<'static> {
         Own { profiler: None, optimizers: &mut [] }
     }
 }
 
-type Outcome = std::result::Result<(), String>;
+pub(super) type Outcome = std::result::Result<(), String>;
 
 impl Machine {
     fn new(program: &Program, device: Device) -> Result<Machine> {
@@ -104,7 +107,7 @@ impl Machine {
         Ok(Machine { tensors, shared: Arc::new(Shared { modules, device }) })
     }
 
-    fn block(&mut self, block: &[Statement], own: &mut Own<'_>) -> Outcome {
+    pub(super) fn block(&mut self, block: &[Statement], own: &mut Own<'_>) -> Outcome {
         block.iter().try_for_each(|statement| self.statement(statement, own))
     }
 
@@ -155,15 +158,17 @@ impl Machine {
     fn simple(&mut self, what: &What) -> Result<()> {
         match what {
             What::Call { operation, passed, to } if operation.in_place => {
-                let mut target = self.first(passed)?;
+                let passed = operation.ordered(passed, &self.tensors);
+                let mut target = self.first(&passed)?;
                 let change = operation.entry.change().ok_or_else(|| fault("has no form in place"))?;
-                let arguments = Arguments::new(passed, &self.tensors, self.shared.device);
+                let arguments = Arguments::new(&passed, &self.tensors, self.shared.device);
                 arguments.skip_first();
                 checked(change(&mut target, &arguments), &arguments)?;
                 self.give(to, vec![target])
             }
             What::Call { operation, passed, to } => {
-                let arguments = Arguments::new(passed, &self.tensors, self.shared.device);
+                let passed = operation.ordered(passed, &self.tensors);
+                let arguments = Arguments::new(&passed, &self.tensors, self.shared.device);
                 let given = checked(operation.entry.call(&arguments), &arguments)?;
                 self.give(to, given)
             }
@@ -200,6 +205,10 @@ impl Machine {
             What::Train(module, on) => {
                 self.shared.modules[*module].module.set_training(*on);
                 Ok(())
+            }
+            What::Function { inputs, function, to } => {
+                let given = self.function(inputs, function)?;
+                self.give(to, given)
             }
             What::Hook { on, gradient, body, gives } => self.hook(*on, *gradient, body, *gives),
             What::Checkpoint { inputs, body, gives, to } => {
@@ -248,7 +257,7 @@ impl Machine {
         autograd::checkpoint(again, &given)
     }
 
-    fn get(&self, number: usize) -> Result<Tensor> {
+    pub(super) fn get(&self, number: usize) -> Result<Tensor> {
         self.tensors.get(&number).cloned().ok_or_else(|| fault("a tensor that is not there any more"))
     }
 
@@ -336,6 +345,6 @@ fn checked<T>(outcome: Result<T>, arguments: &Arguments<'_>) -> Result<T> {
     }
 }
 
-fn fault(reason: impl std::fmt::Display) -> Error {
+pub(super) fn fault(reason: impl std::fmt::Display) -> Error {
     Error::new(Cause::Argument, "", reason)
 }
