@@ -38,7 +38,8 @@ fn compared(name: &str, scratch: &Path) -> TraceReport {
 fn figures(report: &TraceReport) -> Map<String, Value> {
     let column = |name: &&str| report.columns.iter().find(|column| column.name == *name).copied();
     let figure = |name: &str| {
-        column(&name).map(|column| (name.to_owned(), json!((column.same * 10_000 / column.of) as f64 / 100.0)))
+        column(&name)
+            .map(|column| (name.to_owned(), json!((column.same * 10_000 / column.of) as f64 / 100.0)))
     };
     FIGURES.iter().filter_map(|name| figure(name)).collect()
 }
@@ -56,7 +57,9 @@ fn programs_compute_what_torch_does_and_call_no_less_of_it_than_before() {
     for name in &programs {
         let report = compared(name, &scratch);
         let results = report.groups.iter().filter(|group| group.what == What::Result);
-        wrong.extend(results.map(|Group { name: result, example, .. }| format!("{name}: {result}: {example}")));
+        wrong.extend(
+            results.map(|Group { name: result, example, .. }| format!("{name}: {result}: {example}")),
+        );
         let figures = figures(&report);
         for (column, figure) in &figures {
             let before = known.get(name).and_then(|figures| figures[column].as_f64()).unwrap_or(0.0);

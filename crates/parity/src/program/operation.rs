@@ -83,9 +83,8 @@ fn find(name: &str, passed: &mut Passed) -> Option<&'static Entry> {
     let function = FUNCTIONS.iter().find(|(operator, _)| *operator == name).map(|(_, function)| *function);
     let public = function.unwrap_or(name);
     let form = form(public, passed).and_then(|form| ops::find(&format!("{public}.{form}")));
-    let entry = form
-        .or_else(|| ops::find(public))
-        .or_else(|| ops::find(&format!("nn.functional.{public}")))?;
+    let entry =
+        form.or_else(|| ops::find(public)).or_else(|| ops::find(&format!("nn.functional.{public}")))?;
     if SWAPPED.contains(&public) && passed.args.len() > 1 {
         passed.args.swap(0, 1);
     }

@@ -213,7 +213,11 @@ impl Parser {
             }
             "function" => {
                 let (inputs, function) = self.function(at, main, depth)?;
-                What::Function { inputs, function: Arc::new(function), to: self.names.define_all(at.member("to"))? }
+                What::Function {
+                    inputs,
+                    function: Arc::new(function),
+                    to: self.names.define_all(at.member("to"))?,
+                }
             }
             _ => {
                 let blocks = main.list()?;
@@ -238,7 +242,11 @@ impl Parser {
         let named = back.need("gradients")?;
         let gradients = self.names.define_all(Some(named.clone()))?;
         if gradients.len() != gives.len() {
-            return named.fault(format_args!("names {} gradients of {} outputs", gradients.len(), gives.len()));
+            return named.fault(format_args!(
+                "names {} gradients of {} outputs",
+                gradients.len(),
+                gives.len()
+            ));
         }
         let backward = self.block(&back.need("do")?, depth + 1)?;
         let given = back.need("gives")?;

@@ -22,7 +22,8 @@ const LOSSES: [(&str, &[&str]); 9] = [
 const REDUCTIONS: [&str; 3] = ["none", "mean", "sum"];
 
 /// Norms with the switch for a library at the end, which the functions do not take.
-const NORMS: [(&str, usize); 4] = [("layer_norm", 6), ("group_norm", 6), ("batch_norm", 9), ("instance_norm", 9)];
+const NORMS: [(&str, usize); 4] =
+    [("layer_norm", 6), ("group_norm", 6), ("batch_norm", 9), ("instance_norm", 9)];
 
 /// Turns the arguments of the operator that has the public function `name` into the function's.
 pub(super) fn of_function(name: &str, passed: &mut Passed) {

@@ -360,7 +360,10 @@ fn same_threads(theirs: &Forest<'_>, ours: &Forest<'_>) -> Vec<usize> {
     for thread in 0..left.len() {
         let wanted = names(theirs, thread);
         let common = |candidate: usize| -> usize {
-            wanted.iter().map(|(name, count)| ours[candidate].get(name).copied().unwrap_or(0).min(*count)).sum()
+            wanted
+                .iter()
+                .map(|(name, count)| ours[candidate].get(name).copied().unwrap_or(0).min(*count))
+                .sum()
         };
         let best = (0..left.len()).max_by_key(|&place| (common(left[place]), std::cmp::Reverse(place)));
         beside.extend(best.map(|place| left.remove(place)));

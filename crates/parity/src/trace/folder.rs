@@ -1,7 +1,7 @@
 //! Two folders of traces, program by program, and what differs most over all.
 
-use super::report::{TraceReport, What};
 use super::compare_traces;
+use super::report::{TraceReport, What};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -59,7 +59,8 @@ struct Common<'a> {
 impl FolderReport {
     /// The least that any column of any program has in common, in percent.
     pub fn percent(&self) -> f64 {
-        let percent = |report: &Result<TraceReport, String>| report.as_ref().map_or(0.0, TraceReport::percent);
+        let percent =
+            |report: &Result<TraceReport, String>| report.as_ref().map_or(0.0, TraceReport::percent);
         self.programs.iter().map(|(_, report)| percent(report)).fold(100.0, f64::min)
     }
 
@@ -104,7 +105,8 @@ impl FolderReport {
             Ok(report) => (name.clone(), report.json()),
             Err(reason) => (name.clone(), json!({ "error": reason })),
         });
-        let totals = self.totals().into_iter().map(|(name, same, of)| json!({"name": name, "same": same, "of": of}));
+        let totals =
+            self.totals().into_iter().map(|(name, same, of)| json!({"name": name, "same": same, "of": of}));
         json!({
             "percent": self.percent(),
             "columns": totals.collect::<Vec<_>>(),
