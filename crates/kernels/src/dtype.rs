@@ -135,6 +135,12 @@ pub trait Number: Element {
     fn minus(self, other: Self) -> Self;
     /// `self * other`
     fn times(self, other: Self) -> Self;
+
+    /// `self + factor * other`, by floats rounded once, as fused products of processors are.
+    #[inline(always)]
+    fn plus_product(self, factor: Self, other: Self) -> Self {
+        self.plus(factor.times(other))
+    }
 }
 
 /// Elements with the functions of analysis.
@@ -241,6 +247,11 @@ macro_rules! floats {
             #[inline]
             fn times(self, other: Self) -> Self {
                 self * other
+            }
+
+            #[inline(always)]
+            fn plus_product(self, factor: Self, other: Self) -> Self {
+                num_traits::Float::mul_add(factor, other, self)
             }
         }
 

@@ -199,6 +199,10 @@ impl Layout {
                 _ => return None,
             }
         }
+        // New dimensions of size 1 go on as those after them would, so that what was contiguous stays so.
+        for dim in (0..added).rev().filter(|&dim| shape[dim] == 1 && dim + 1 < shape.len()) {
+            strides[dim] = shape[dim + 1].saturating_mul(strides[dim + 1]);
+        }
         Layout::new(Dims::from_slice(shape), strides, self.offset)
     }
 

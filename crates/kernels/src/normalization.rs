@@ -1,7 +1,9 @@
 //! Mean and spread of groups of elements, and elements without them.
 
+mod backward;
 mod layer;
 
+pub use backward::{Grouped, grouped_backward};
 pub use layer::{Normalized, layer_norm, norm_backward, rms_norm};
 
 use crate::computing::{load, store};

@@ -16,6 +16,19 @@ pub(crate) struct Rows<const N: usize> {
     pub(crate) outer: SmallVec<[Dim<N>; 4]>,
 }
 
+/// Puts items in order and keeps equal ones as they are. For a few: the library's sort is worth its size
+/// for many.
+pub(crate) fn order_by<T>(items: &mut [T], in_order: impl Fn(&T, &T) -> bool) {
+    for end in 1..items.len() {
+        for at in (0..end).rev() {
+            if in_order(&items[at], &items[at + 1]) {
+                break;
+            }
+            items.swap(at, at + 1);
+        }
+    }
+}
+
 /// A dimension of all operands.
 #[derive(Clone, Copy)]
 pub(crate) struct Dim<const N: usize> {
@@ -33,9 +46,7 @@ impl<const N: usize> Rows<N> {
         for (at, &size) in shape.iter().enumerate().filter(|&(_, &size)| size != 1) {
             dims.push(Dim { size, strides: layouts.map(|layout| layout.strides()[at]), index: 0 });
         }
-        if !dims.is_sorted_by(|a, b| a.strides[0] >= b.strides[0]) {
-            dims.sort_by_key(|dim| std::cmp::Reverse(dim.strides[0]));
-        }
+        order_by(&mut dims, |a, b| a.strides[0] >= b.strides[0]);
         let mut outer: SmallVec<[Dim<N>; 4]> = SmallVec::new();
         for dim in dims {
             match outer.last_mut() {

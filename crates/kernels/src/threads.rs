@@ -141,11 +141,20 @@ impl<T> Start<T> {
     }
 }
 
-type Piece<'a> = dyn Fn(usize) + Sync + 'a;
+/// What is done with each piece. A `dyn Fn` would be compiled once more, to be called by value.
+trait Pieces: Sync {
+    fn run(&self, piece: usize);
+}
+
+impl<F: Fn(usize) + Sync> Pieces for F {
+    fn run(&self, piece: usize) {
+        self(piece);
+    }
+}
 
 /// One kernel's pieces.
 struct Job<'a> {
-    run: &'a Piece<'a>,
+    pieces: &'a dyn Pieces,
     count: usize,
     /// The next piece that nobody took.
     next: AtomicUsize,
@@ -165,7 +174,7 @@ impl Job<'_> {
                 if piece >= self.count {
                     return;
                 }
-                (self.run)(piece);
+                self.pieces.run(piece);
             }
         }));
         if let Err(panic) = done {
@@ -208,14 +217,14 @@ static POOL: Pool = Pool {
 
 /// Shares the pieces; false if they are to be run here: the pool is busy, or there is none.
 #[inline(never)]
-fn share(count: usize, run: &Piece<'_>) -> bool {
+fn share(count: usize, pieces: &dyn Pieces) -> bool {
     let threads = threads().min(count);
     if threads < 2 {
         return false;
     }
     let Some(_turn) = POOL.turn.try_lock() else { return false };
     let job = Job {
-        run,
+        pieces,
         count,
         next: AtomicUsize::new(0),
         seats: AtomicUsize::new(threads - 1),

@@ -1,6 +1,6 @@
 //! Large contiguous operands: pieces for several threads, and outputs written past the caches.
 //!
-//! As in [`spread`](super::spread), the loop over a piece comes as a `dyn Fn`.
+//! As in [`spread`](super::spread), the loop over a piece comes as a `dyn` trait.
 
 use super::stream;
 use crate::{Element, threads};
@@ -12,13 +12,39 @@ pub(super) const PIECE: usize = 1 << 14;
 /// Elements of a piece that no cache will hold.
 pub(super) const FAR_PIECE: usize = 1 << 16;
 
-pub(super) type Loop1<'a, A, O> = &'a (dyn Fn(&[A], &mut [O]) + Sync);
-pub(super) type Loop2<'a, A, B, O> = &'a (dyn Fn(&[A], &[B], &mut [O]) + Sync);
-pub(super) type Loop3<'a, A, B, C, O> = &'a (dyn Fn(&[A], &[B], &[C], &mut [O]) + Sync);
-/// A loop that changes the first slice.
-pub(super) type Change1<'a, A> = &'a (dyn Fn(&mut [A]) + Sync);
-pub(super) type Change2<'a, A, B> = &'a (dyn Fn(&mut [A], &[B]) + Sync);
-pub(super) type Change3<'a, T> = &'a (dyn Fn(&mut [T], &[T], &[T]) + Sync);
+/// One row per kind of loop over slices: as `dyn Fn`, which would be compiled once more to be called by
+/// value.
+macro_rules! loops {
+    ($($(#[$doc:meta])* $name:ident, $kind:ident<$($T:ident),*>($($x:ident: $slice:ty),*);)*) => {$(
+        $(#[$doc])*
+        pub(super) trait $kind<$($T),*>: Sync {
+            fn run(&self, $($x: $slice),*);
+        }
+
+        impl<$($T,)* F: Fn($($slice),*) + Sync> $kind<$($T),*> for F {
+            fn run(&self, $($x: $slice),*) {
+                self($($x),*)
+            }
+        }
+
+        pub(super) type $name<'a, $($T),*> = &'a dyn $kind<$($T),*>;
+    )*};
+}
+
+loops! {
+    /// Fills the last slice.
+    Loop1, Fill1<A, O>(a: &[A], out: &mut [O]);
+    /// Fills the last slice.
+    Loop2, Fill2<A, B, O>(a: &[A], b: &[B], out: &mut [O]);
+    /// Fills the last slice.
+    Loop3, Fill3<A, B, C, O>(a: &[A], b: &[B], c: &[C], out: &mut [O]);
+    /// Changes the first slice.
+    Change1, Update1<A>(a: &mut [A]);
+    /// Changes the first slice.
+    Change2, Update2<A, B>(a: &mut [A], b: &[B]);
+    /// Changes the first slice.
+    Change3, Update3<T>(a: &mut [T], b: &[T], c: &[T]);
+}
 
 /// Roughly how long a pass over so many bytes takes, in nanoseconds, if little is computed.
 #[inline]
@@ -32,14 +58,14 @@ fn pieces<O: Element>(out: &mut [O], read: usize, fill: impl Fn(usize, &mut [O])
     let cost = cost(out.len() * (read + size_of::<O>()));
     if stream::pays(out) {
         return threads::each_chunk(out, FAR_PIECE, cost, |i, out| {
-            stream::through::<_, { stream::BLOCK }>(out, |at, out| fill(i * FAR_PIECE + at, out));
+            stream::through::<_, { stream::BLOCK }>(out, |_, at, out| fill(i * FAR_PIECE + at, out));
         });
     }
     threads::each_chunk(out, PIECE, cost, |i, out| fill(i * PIECE, out));
 }
 
 pub(super) fn map1<A: Element, O: Element>(x: &[A], out: &mut [O], each: Loop1<'_, A, O>) {
-    pieces(out, size_of::<A>(), |at, out| each(&x[at..][..out.len()], out));
+    pieces(out, size_of::<A>(), |at, out| each.run(&x[at..][..out.len()], out));
 }
 
 pub(super) fn map2<A: Element, B: Element, O: Element>(
@@ -48,7 +74,7 @@ pub(super) fn map2<A: Element, B: Element, O: Element>(
     out: &mut [O],
     each: Loop2<'_, A, B, O>,
 ) {
-    pieces(out, size_of::<(A, B)>(), |at, out| each(&a[at..][..out.len()], &b[at..][..out.len()], out));
+    pieces(out, size_of::<(A, B)>(), |at, out| each.run(&a[at..][..out.len()], &b[at..][..out.len()], out));
 }
 
 pub(super) fn map3<A: Element, B: Element, C: Element, O: Element>(
@@ -60,7 +86,7 @@ pub(super) fn map3<A: Element, B: Element, C: Element, O: Element>(
 ) {
     pieces(out, size_of::<(A, B, C)>(), |at, out| {
         let len = out.len();
-        each(&a[at..][..len], &b[at..][..len], &c[at..][..len], out);
+        each.run(&a[at..][..len], &b[at..][..len], &c[at..][..len], out);
     });
 }
 
@@ -71,15 +97,15 @@ fn pieces_in_place<A: Element>(a: &mut [A], read: usize, change: impl Fn(usize, 
 }
 
 pub(super) fn update1<A: Element>(a: &mut [A], each: Change1<'_, A>) {
-    pieces_in_place(a, 0, |_, a| each(a));
+    pieces_in_place(a, 0, |_, a| each.run(a));
 }
 
 pub(super) fn update2<A: Element, B: Element>(a: &mut [A], b: &[B], each: Change2<'_, A, B>) {
-    pieces_in_place(a, size_of::<B>(), |at, a| each(a, &b[at..][..a.len()]));
+    pieces_in_place(a, size_of::<B>(), |at, a| each.run(a, &b[at..][..a.len()]));
 }
 
 pub(super) fn update3<T: Element>(a: &mut [T], b: &[T], c: &[T], each: Change3<'_, T>) {
-    pieces_in_place(a, 2 * size_of::<T>(), |at, a| each(a, &b[at..][..a.len()], &c[at..][..a.len()]));
+    pieces_in_place(a, 2 * size_of::<T>(), |at, a| each.run(a, &b[at..][..a.len()], &c[at..][..a.len()]));
 }
 
 /// As `copy_from_slice`.

@@ -4,7 +4,7 @@
 //! others to the same loops.
 
 use super::large::{self, LARGE};
-use super::spread;
+use super::{copied, spread};
 use crate::view::{floats, floats_mut};
 use crate::wide::wide;
 use crate::{Element, Float, View, ViewMut};
@@ -106,13 +106,8 @@ pub(crate) fn map3<A: Element, B: Element, C: Element, O: Element>(
 
 /// `x = f(x)`
 #[inline]
-pub(crate) fn update1<T: Element>(mut x: ViewMut<'_>, f: impl Fn(T) -> T + Copy + Sync) {
-    let each = |x: &mut [T]| change1(x, f);
-    match x.slice() {
-        Some(x) if x.len() < LARGE => change1(x, f),
-        Some(x) => large::update1(x, &each),
-        None => spread::update1(x, &each),
-    }
+pub(crate) fn update1<T: Element>(x: ViewMut<'_>, f: impl Fn(T) -> T + Copy + Sync) {
+    copied::update1(x, &|x: &[T], out: &mut [T]| zip1(x, out, f));
 }
 
 /// `a = f(a, b)`
@@ -123,6 +118,9 @@ pub(crate) fn update2<A: Element, B: Element>(
     f: impl Fn(A, B) -> A + Copy + Sync,
 ) {
     check(b.shape(), a.shape());
+    if !A::DTYPE.is_float() {
+        return copied::update2(a, b, &|a: &[A], b: &[B], out: &mut [A]| zip2(a, b, out, f));
+    }
     let each = |a: &mut [A], b: &[B]| change2(a, b, f);
     match (a.slice(), b.slice()) {
         (Some(a), Some(b)) if a.len() < LARGE => change2(a, b, f),
@@ -156,7 +154,9 @@ fn check(shape: &[usize], out: &[usize]) {
     assert!(same, "elementwise: operands have different shapes {shape:?} and {out:?}");
 }
 
+// Never inlined: there is one of each loop, small operands or large, wherever the result goes.
 wide! {
+    #[inline(never)]
     fn zip1[A: Element, O, F: Fn(A) -> O](a: &[A], out: &mut [O], f: F), for A {
         for (out, &a) in out.iter_mut().zip(a) {
             *out = f(a);
@@ -165,6 +165,7 @@ wide! {
 }
 
 wide! {
+    #[inline(never)]
     fn zip2[A: Element, B: Copy, O, F: Fn(A, B) -> O](a: &[A], b: &[B], out: &mut [O], f: F), for A {
         for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
             *out = f(a, b);
@@ -173,6 +174,7 @@ wide! {
 }
 
 wide! {
+    #[inline(never)]
     fn zip3[A: Copy, B: Element, C: Copy, O, F: Fn(A, B, C) -> O](
         a: &[A], b: &[B], c: &[C], out: &mut [O], f: F,
     ), for B {
@@ -183,14 +185,7 @@ wide! {
 }
 
 wide! {
-    fn change1[A: Element, F: Fn(A) -> A](a: &mut [A], f: F), for A {
-        for a in a {
-            *a = f(*a);
-        }
-    }
-}
-
-wide! {
+    #[inline(never)]
     fn change2[A: Element, B: Copy, F: Fn(A, B) -> A](a: &mut [A], b: &[B], f: F), for A {
         for (a, &b) in a.iter_mut().zip(b) {
             *a = f(*a, b);
@@ -199,6 +194,7 @@ wide! {
 }
 
 wide! {
+    #[inline(never)]
     fn change3[T: Copy, F: Fn(T, T, T) -> T](a: &mut [T], b: &[T], c: &[T], f: F) {
         for ((a, &b), &c) in a.iter_mut().zip(b).zip(c) {
             *a = f(*a, b, c);

@@ -3,6 +3,7 @@
 //! Operands have the same shape (broadcast by strides of zero) and, but for [`copy`] and
 //! conditions, the same element type.
 
+mod copied;
 mod copy;
 mod decimals;
 mod large;
@@ -23,9 +24,9 @@ pub(crate) use large::cost;
 pub(crate) use single::Single;
 
 use crate::functions::{
-    Binary, BitsBinary, DivideBinary, FloatBinary, FloatTernary, NumberUnary, Ternary, Unary,
+    Binary, Bits, BitsBinary, DivideBinary, FloatBinary, FloatTernary, NumberUnary, Ternary, Unary,
 };
-use crate::{DType, Element, Scalar, View, ViewMut, with_dtype};
+use crate::{DType, Divide, Element, Float, Number, Scalar, View, ViewMut, with_dtype};
 use map::{map1, map2, map2_bytes, map3, update1, update2, update3};
 
 // Functions are inlined always, however large: loops are compiled for processors with vectors of
@@ -107,10 +108,29 @@ macro_rules! integers {
 
 pub(crate) use {floats, numbers};
 
+/// One row per kind of function: a closure that is one type, and so one loop, wherever it is asked for.
+macro_rules! closures {
+    ($($name:ident, $kind:ident of $element:ident: $($x:ident),*;)*) => {$(
+        fn $name<T: $element>(f: impl $kind) -> impl Fn($(closures!(@T $x)),*) -> T + Copy + Sync {
+            std::convert::identity(#[inline(always)] move |$($x: T),*| f.apply($($x),*))
+        }
+    )*};
+    (@T $x:ident) => { T };
+}
+
+closures! {
+    of_unary, Unary of Float: x;
+    of_number, NumberUnary of Number: x;
+    of_binary, Binary of Number: a, b;
+    of_divide, DivideBinary of Divide: a, b;
+    of_float, FloatBinary of Float: a, b;
+    of_bits, BitsBinary of Bits: a, b;
+}
+
 /// `out = f(x)` for floats.
 #[inline]
 pub fn unary(f: impl Unary, x: View<'_>, out: ViewMut<'_>) {
-    floats!(out.dtype(), T => map1(x, out, #[inline(always)] move |x: T| f.apply(x)), single => {
+    floats!(out.dtype(), T => map1(x, out, of_unary::<T>(f)), single => {
         let mut wide = Single::load(x);
         unary_in_place(f, wide.view_mut());
         wide.store(out);
@@ -120,9 +140,9 @@ pub fn unary(f: impl Unary, x: View<'_>, out: ViewMut<'_>) {
 /// `x = f(x)` for floats.
 #[inline]
 pub fn unary_in_place(f: impl Unary, x: ViewMut<'_>) {
-    floats!(x.dtype(), T => update1(x, #[inline(always)] move |x: T| f.apply(x)), single => {
+    floats!(x.dtype(), T => update1(x, of_unary::<T>(f)), single => {
         let mut wide = Single::load(x.as_view());
-        update1(wide.view_mut(), #[inline(always)] move |x: f32| f.apply(x));
+        update1(wide.view_mut(), of_unary::<f32>(f));
         wide.store(x);
     });
 }
@@ -130,7 +150,7 @@ pub fn unary_in_place(f: impl Unary, x: ViewMut<'_>) {
 /// `out = f(x)` for all but bool.
 #[inline]
 pub fn number_unary(f: impl NumberUnary, x: View<'_>, out: ViewMut<'_>) {
-    numbers!(out.dtype(), T => map1(x, out, #[inline(always)] move |x: T| f.apply(x)), single => {
+    numbers!(out.dtype(), T => map1(x, out, of_number::<T>(f)), single => {
         let mut wide = Single::load(x);
         number_unary_in_place(f, wide.view_mut());
         wide.store(out);
@@ -140,9 +160,9 @@ pub fn number_unary(f: impl NumberUnary, x: View<'_>, out: ViewMut<'_>) {
 /// `x = f(x)` for all but bool.
 #[inline]
 pub fn number_unary_in_place(f: impl NumberUnary, x: ViewMut<'_>) {
-    numbers!(x.dtype(), T => update1(x, #[inline(always)] move |x: T| f.apply(x)), single => {
+    numbers!(x.dtype(), T => update1(x, of_number::<T>(f)), single => {
         let mut wide = Single::load(x.as_view());
-        update1(wide.view_mut(), #[inline(always)] move |x: f32| f.apply(x));
+        update1(wide.view_mut(), of_number::<f32>(f));
         wide.store(x);
     });
 }
@@ -155,13 +175,13 @@ pub fn test(passes: impl Fn(Scalar) -> bool + Copy + Sync, x: View<'_>, out: Vie
 
 /// One row per kind of function of two numbers: the element types it is for.
 macro_rules! binaries {
-    ($($kind:ident, $dtypes:ident, $types:literal: $name:ident, $in_place:ident;)*) => {$(
+    ($($kind:ident, $dtypes:ident, $closure:ident, $types:literal: $name:ident, $in_place:ident;)*) => {$(
         #[doc = concat!("`out = f(a, b)` for ", $types, ".")]
         #[inline]
         pub fn $name(f: impl $kind, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
-            $dtypes!(out.dtype(), T => map2(a, b, out, #[inline(always)] move |a: T, b: T| f.apply(a, b)), single => {
+            $dtypes!(out.dtype(), T => map2(a, b, out, $closure::<T>(f)), single => {
                 let mut wide = Single::load(a);
-                update2(wide.view_mut(), Single::load(b).view(), #[inline(always)] move |a: f32, b: f32| f.apply(a, b));
+                update2(wide.view_mut(), Single::load(b).view(), $closure::<f32>(f));
                 wide.store(out);
             });
         }
@@ -169,9 +189,9 @@ macro_rules! binaries {
         #[doc = concat!("`a = f(a, b)` for ", $types, ".")]
         #[inline]
         pub fn $in_place(f: impl $kind, a: ViewMut<'_>, b: View<'_>) {
-            $dtypes!(a.dtype(), T => update2(a, b, #[inline(always)] move |a: T, b: T| f.apply(a, b)), single => {
+            $dtypes!(a.dtype(), T => update2(a, b, $closure::<T>(f)), single => {
                 let mut wide = Single::load(a.as_view());
-                update2(wide.view_mut(), Single::load(b).view(), #[inline(always)] move |a: f32, b: f32| f.apply(a, b));
+                update2(wide.view_mut(), Single::load(b).view(), $closure::<f32>(f));
                 wide.store(a);
             });
         }
@@ -179,34 +199,34 @@ macro_rules! binaries {
 }
 
 binaries! {
-    Binary, elements, "all element types": binary, binary_in_place;
-    DivideBinary, numbers, "all but bool": divide_binary, divide_binary_in_place;
-    FloatBinary, floats, "floats": float_binary, float_binary_in_place;
+    Binary, elements, of_binary, "all element types": binary, binary_in_place;
+    DivideBinary, numbers, of_divide, "all but bool": divide_binary, divide_binary_in_place;
+    FloatBinary, floats, of_float, "floats": float_binary, float_binary_in_place;
 }
 
 /// `out = f(a, b)` for `dtype` F32 or F64, all elements one after the other, or one that stands for all:
 /// what [`binary`] does, for those who know so much already.
 #[inline]
 pub fn binary_bytes(f: impl Binary, dtype: DType, operands: [&[u8]; 2], out: &mut [u8]) {
-    floats!(dtype, T => map2_bytes(operands, out, #[inline(always)] move |a: T, b: T| f.apply(a, b)),
+    floats!(dtype, T => map2_bytes(operands, out, of_binary::<T>(f)),
         single => panic!("half precision is computed as f32"));
 }
 
 /// As [`binary_bytes`], for functions that only floats have.
 #[inline]
 pub fn float_binary_bytes(f: impl FloatBinary, dtype: DType, operands: [&[u8]; 2], out: &mut [u8]) {
-    floats!(dtype, T => map2_bytes(operands, out, #[inline(always)] move |a: T, b: T| f.apply(a, b)),
+    floats!(dtype, T => map2_bytes(operands, out, of_float::<T>(f)),
         single => panic!("half precision is computed as f32"));
 }
 
 /// `out = f(a, b)` for integers and bool.
 pub fn bits_binary(f: impl BitsBinary, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
-    integers!(out.dtype(), T => map2(a, b, out, #[inline(always)] move |a: T, b: T| f.apply(a, b)));
+    integers!(out.dtype(), T => map2(a, b, out, of_bits::<T>(f)));
 }
 
 /// `a = f(a, b)` for integers and bool.
 pub fn bits_binary_in_place(f: impl BitsBinary, a: ViewMut<'_>, b: View<'_>) {
-    integers!(a.dtype(), T => update2(a, b, #[inline(always)] move |a: T, b: T| f.apply(a, b)));
+    integers!(a.dtype(), T => update2(a, b, of_bits::<T>(f)));
 }
 
 /// One row per kind of function of three numbers.

@@ -2,49 +2,58 @@
 //! the line first that it then overwrites.
 //!
 //! Four places of a piece are worked on in turn, so that the processor fetches ahead at each of
-//! them: one core moves a third more than from a single place.
+//! them: one core moves a third more than from a single place. Blocks are a fraction of a page,
+//! because what is fetched ahead ends with it.
 
 use crate::Element;
+use crate::wide::is_computed_in;
 
-/// Bytes from which on an output is not found in a cache by whoever reads it next.
-const FAR: usize = 32 << 20;
+/// Bytes from which on an output is not found in a cache by whoever reads it next. Tests have less, so that
+/// they come here at all.
+const FAR: usize = if cfg!(test) { 1 << 17 } else { 32 << 20 };
 /// Elements that are computed at once, before the next place has its turn.
 pub(super) const BLOCK: usize = 128;
 /// Places that are worked on in turn.
-const PLACES: usize = 4;
+pub(super) const PLACES: usize = 4;
 /// Bytes that memory moves at once.
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 
-/// Whether a slice is large enough to be written past the caches.
+/// Whether a slice is large enough to be written past the caches. Types that are computed in are worth
+/// the code.
 pub(super) fn pays<T: Element>(out: &[T]) -> bool {
-    size_of_val(out) >= FAR
+    is_computed_in::<T>() && size_of_val(out) >= FAR
 }
 
-/// Lets `fill` compute blocks of `out`, given where they start, and writes them past the caches.
-pub(super) fn through<T: Element, const BLOCK: usize>(out: &mut [T], mut fill: impl FnMut(usize, &mut [T])) {
+/// Lets `fill` compute blocks of `out`, given which place's turn it is and where they start, and writes
+/// them past the caches. The blocks of one place follow each other.
+pub(super) fn through<T: Element, const BLOCK: usize>(
+    out: &mut [T],
+    mut fill: impl FnMut(usize, usize, &mut [T]),
+) {
     let mut block = [T::default(); BLOCK];
-    let mut write = |at: usize, out: &mut [T]| {
+    let mut write = |place: usize, at: usize, out: &mut [T]| {
         let block = &mut block[..out.len()];
-        fill(at, block);
+        fill(place, at, block);
         copy_past(block, out);
     };
     // Blocks of whole lines: a part of one would be read and merged.
     let head = out.as_ptr().align_offset(LINE).min(out.len());
-    write(0, &mut out[..head]);
-    let place = (out.len() - head) / (PLACES * BLOCK) * BLOCK;
-    for at in (head..head + place).step_by(BLOCK) {
-        for start in (0..PLACES).map(|i| at + i * place) {
-            write(start, &mut out[start..][..BLOCK]);
+    write(0, 0, &mut out[..head]);
+    let len = (out.len() - head) / (PLACES * BLOCK) * BLOCK;
+    for at in (head..head + len).step_by(BLOCK) {
+        for (place, start) in (0..PLACES).map(|place| (place, at + place * len)) {
+            write(place, start, &mut out[start..][..BLOCK]);
         }
     }
-    let rest = head + PLACES * place;
+    let rest = head + PLACES * len;
     for (i, out) in out[rest..].chunks_mut(BLOCK).enumerate() {
-        write(rest + i * BLOCK, out);
+        write(PLACES - 1, rest + i * BLOCK, out);
     }
     finish();
 }
 
-fn copy_past<T: Element>(from: &[T], to: &mut [T]) {
+/// Copies past the caches. Other threads may see it only after [`finish`].
+pub(super) fn copy_past<T: Element>(from: &[T], to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     if crate::wide::is_wide() {
         #[expect(unsafe_code, reason = "calls code for a feature that it has looked for")]
@@ -62,8 +71,10 @@ fn copy_lines<T: Element>(from: &[T], to: &mut [T]) {
     let head = to.as_ptr().align_offset(LINE).min(to.len());
     let lines = (to.len() - head) * size_of::<T>() / LINE;
     let body = head + lines * (LINE / size_of::<T>());
-    to[..head].copy_from_slice(&from[..head]);
-    to[body..].copy_from_slice(&from[body..]);
+    if lines * LINE < size_of_val(to) {
+        to[..head].copy_from_slice(&from[..head]);
+        to[body..].copy_from_slice(&from[body..]);
+    }
     let (source, target) =
         (from[head..body].as_ptr().cast::<__m256i>(), to[head..body].as_mut_ptr().cast::<__m256i>());
     for i in 0..2 * lines {
@@ -76,13 +87,29 @@ fn copy_lines<T: Element>(from: &[T], to: &mut [T]) {
 }
 
 /// Lets other threads see what was copied before they see anything that this thread does next.
-fn finish() {
+pub(super) fn finish() {
     #[cfg(target_arch = "x86_64")]
     #[expect(unsafe_code, reason = "an instruction that the compiler does not take for granted")]
     // SAFETY: every x86-64 processor has SSE.
     unsafe {
         std::arch::x86_64::_mm_sfence();
     }
+}
+
+/// Asks memory for elements that are to be read soon.
+#[inline]
+pub(super) fn fetch<T: Element>(elements: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in elements.chunks(LINE / size_of::<T>()) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        #[expect(unsafe_code, reason = "an instruction that the compiler does not take for granted")]
+        // SAFETY: every x86-64 processor has SSE, and nothing is read.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = elements;
 }
 
 #[cfg(test)]
@@ -94,7 +121,10 @@ mod tests {
         let from: Vec<f32> = (0..5000).map(|i| i as f32).collect();
         for (start, len) in [(0, 5000), (1, 100), (3, 1), (7, 0), (9, 15), (15, 2049), (16, 4984)] {
             let mut to = vec![-1.0f32; 5000];
-            through::<_, BLOCK>(&mut to[start..][..len], |at, block| {
+            let mut next = [None; PLACES];
+            through::<_, BLOCK>(&mut to[start..][..len], |place, at, block| {
+                assert!(next[place].is_none_or(|next| next == at), "a place goes on where it was");
+                next[place] = Some(at + block.len());
                 block.copy_from_slice(&from[at..][..block.len()])
             });
             assert_eq!(to[start..][..len], from[..len]);

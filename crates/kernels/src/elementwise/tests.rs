@@ -220,8 +220,9 @@ fn functions_of_floats_refuse_integers() {
     unary_in_place(Exp, Array::<i64>::zeros(&[1]).view_mut());
 }
 
-/// Sizes around the borders of pieces and tiles.
-const LARGE_SHAPES: &[&[usize]] = &[&[70_003], &[64, 513], &[130, 67], &[3, 65, 129], &[9, 8, 7, 65]];
+/// Sizes around the borders of pieces and tiles, near and far.
+const LARGE_SHAPES: &[&[usize]] =
+    &[&[70_003], &[64, 513], &[130, 67], &[3, 65, 129], &[9, 8, 7, 65], &[300, 259], &[2, 256, 272]];
 
 #[test]
 fn large_operands_take_any_arrangement_and_number_of_threads() {

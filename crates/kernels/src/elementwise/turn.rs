@@ -1,5 +1,6 @@
 //! Squares of elements turned, so that rows become columns.
 
+use super::stream::{LINE, fetch};
 use crate::Element;
 
 /// Side of the squares that are turned at once.
@@ -9,19 +10,27 @@ pub(super) const SQUARE: usize = 8;
 /// multiples of [`SQUARE`].
 ///
 /// Columns are finished one after the other: lines of memory that are far apart may throw each other
-/// out of the cache.
+/// out of the cache. If they are `far` even from that, those of the next columns are asked for meanwhile.
 pub(super) fn squares<T: Element>(
     from: &[T],
     step: usize,
     out: &mut [T],
     width: usize,
     [rows, columns]: [usize; 2],
+    far: bool,
 ) {
     if rows == 0 || columns == 0 {
         return;
     }
     let from = &from[..(columns - 1) * step + rows];
     let out = &mut out[..(rows - 1) * width + columns];
+    // Spread over the work: memory takes a few requests at a time.
+    let ask = |column: usize, row: usize| {
+        if far && row.is_multiple_of(LINE / size_of::<T>()) {
+            (column..columns.min(column + SQUARE))
+                .for_each(|column| fetch(&from[column * step + row..][..1]));
+        }
+    };
     #[cfg(target_arch = "x86_64")]
     if size_of::<T>() == 4 && crate::wide::is_wide() {
         #[expect(unsafe_code, reason = "shuffles have no portable form, and need a feature")]
@@ -30,6 +39,7 @@ pub(super) fn squares<T: Element>(
         unsafe {
             for column in (0..columns).step_by(SQUARE) {
                 for row in (0..rows).step_by(SQUARE) {
+                    ask(column + SQUARE, row);
                     let from = from.as_ptr().add(column * step + row).cast();
                     turn_words(from, step, out.as_mut_ptr().add(row * width + column).cast(), width);
                 }
@@ -39,6 +49,7 @@ pub(super) fn squares<T: Element>(
     }
     for column in (0..columns).step_by(SQUARE) {
         for row in (0..rows).step_by(SQUARE) {
+            ask(column + SQUARE, row);
             turn(&from[column * step + row..], step, &mut out[row * width + column..], width);
         }
     }
@@ -94,7 +105,7 @@ mod tests {
             let (step, width) = (rows + 3, columns + 5);
             let from: Vec<T> = (0..step * columns).map(&element).collect();
             let mut out = vec![T::default(); rows * width];
-            squares(&from, step, &mut out, width, [rows, columns]);
+            squares(&from, step, &mut out, width, [rows, columns], columns > rows);
             for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
                 assert_eq!(out[row * width + column], from[column * step + row]);
             }

@@ -78,7 +78,8 @@ pub struct Add {
 impl Binary for Add {
     #[inline(always)]
     fn apply<T: Number>(self, a: T, b: T) -> T {
-        a.plus(T::from_scalar(self.alpha).times(b))
+        let alpha = T::from_scalar(self.alpha);
+        if alpha == T::ONE { a.plus(b) } else { a.plus_product(alpha, b) }
     }
 }
 
@@ -92,7 +93,8 @@ pub struct Sub {
 impl Binary for Sub {
     #[inline(always)]
     fn apply<T: Number>(self, a: T, b: T) -> T {
-        a.minus(T::from_scalar(self.alpha).times(b))
+        let alpha = T::from_scalar(self.alpha);
+        if alpha == T::ONE { a.minus(b) } else { a.plus_product(T::ZERO.minus(alpha), b) }
     }
 }
 

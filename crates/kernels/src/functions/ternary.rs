@@ -5,7 +5,7 @@ use crate::{Float, Number, Scalar};
 
 functions! { FloatTernary of Float:
     /// From `a` towards `b` by the share `c`
-    Lerp(a, b, c) => if c.abs() < T::ONE / (T::ONE + T::ONE) { a + c * (b - a) } else { b - (b - a) * (T::ONE - c) };
+    Lerp(a, b, c) => if c.abs() < T::ONE / (T::ONE + T::ONE) { a.plus_product(c, b - a) } else { b.plus_product(c - T::ONE, b - a) };
 }
 
 /// From `a` towards `b` by one share for all, which is not rounded to the type of half-precision elements
@@ -46,7 +46,7 @@ pub struct Addcmul {
 impl Ternary for Addcmul {
     #[inline(always)]
     fn apply<T: Number>(self, a: T, b: T, c: T) -> T {
-        a.plus(T::from_scalar(self.value).times(b).times(c))
+        a.plus_product(T::from_scalar(self.value).times(b), c)
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::Reduction;
 use crate::elementwise::{Single, fill, floats, pack, to_vec};
-use crate::{DType, Float, OutOfRange, Scalar, View, ViewMut};
+use crate::{DType, Dims, Float, OutOfRange, Scalar, View, ViewMut};
 use std::borrow::Cow;
 
 /// `out = -weight[t] * input[i, t]` for the target `t` of each sample `i`, reduced.
 ///
-/// `input` is `[samples, classes]`, `target` `[samples]` of i64; samples whose target is
-/// `ignore_index` count for nothing. `total_weight` gets the sum of the weights. `out` has
-/// one element per sample, or just one.
+/// `input` is `[samples, classes, ..]` or the `[classes]` of one sample, `target` has its shape without classes
+/// and is of i64; samples whose target is `ignore_index` count for nothing. `total_weight` gets the sum of the
+/// weights. `out` has one element per target, or just one.
 pub fn nll_loss(
     input: View<'_>,
     target: View<'_>,
@@ -66,8 +66,10 @@ impl<'a> Samples<'a> {
         weight: Option<View<'_>>,
         ignore_index: i64,
     ) -> Result<Samples<'a>, OutOfRange> {
-        let &[count, size] = input else { panic!("nll_loss: input {input:?} is not [samples, classes]") };
-        assert_eq!(target.shape(), [count], "nll_loss: one target per sample");
+        let class_dim = usize::from(input.len() > 1);
+        let size = *input.get(class_dim).unwrap_or_else(|| panic!("nll_loss: {input:?} has no classes"));
+        let others = input.iter().enumerate().filter(|&(dim, _)| dim != class_dim).map(|(_, size)| size);
+        assert!(others.eq(target.shape()), "nll_loss: one target per sample");
         assert!(weight.is_none_or(|weight| weight.shape() == [size]), "nll_loss: one weight per class");
         let target = pack::<i64>(target);
         let outside = |&&t: &&i64| t != ignore_index && !usize::try_from(t).is_ok_and(|t| t < size);
@@ -84,6 +86,17 @@ impl<'a> Samples<'a> {
     }
 }
 
+/// Where the score of a class of the sample with this number lies.
+fn place(input: &[usize], sample: usize, class: usize) -> Dims {
+    let (class_dim, mut rest) = (usize::from(input.len() > 1), sample);
+    let mut place = Dims::from_elem(class, input.len());
+    for dim in (0..input.len()).rev().filter(|&dim| dim != class_dim) {
+        place[dim] = rest % input[dim];
+        rest /= input[dim];
+    }
+    place
+}
+
 fn forward<T: Float>(
     input: View<'_>,
     samples: &Samples<'_>,
@@ -91,13 +104,14 @@ fn forward<T: Float>(
     mut out: ViewMut<'_>,
     total_weight: ViewMut<'_>,
 ) {
-    let input = input.array::<T>();
-    let losses = samples.counted().map(|(i, t, weight)| (i, -weight * input[[i, t]].wide(), weight));
+    let (shape, input) = (input.shape(), input.array::<T>());
+    let score = |i, t| if shape.len() == 2 { input[[i, t]] } else { input[&place(shape, i, t)[..]] };
+    let losses = samples.counted().map(|(i, t, weight)| (i, -weight * score(i, t).wide(), weight));
     if reduction == Reduction::None {
-        assert_eq!(out.shape(), [samples.target.len()], "nll_loss: one loss per sample");
-        let mut out = out.array::<T>();
-        out.fill(T::ZERO);
-        losses.for_each(|(i, loss, _)| out[[i]] = T::narrow(loss));
+        assert_eq!(out.layout().len(), samples.target.len(), "nll_loss: one loss per sample");
+        let mut each = vec![T::ZERO; samples.target.len()];
+        losses.for_each(|(i, loss, _)| each[i] = T::narrow(loss));
+        out.array::<T>().iter_mut().zip(each).for_each(|(out, loss)| *out = loss);
         return fill(Scalar::Float(0.0), total_weight);
     }
     assert_eq!(out.layout().len(), 1, "nll_loss: one loss in all");
@@ -116,6 +130,7 @@ fn backward<T: Float>(
     total: f64,
     mut out: ViewMut<'_>,
 ) {
+    let shape = Dims::from_slice(out.shape());
     let mut out = out.array::<T>();
     for (i, t, weight) in samples.counted() {
         let grad = match reduction {
@@ -123,7 +138,12 @@ fn backward<T: Float>(
             Reduction::Mean => grad[0] / total,
             Reduction::Sum => grad[0],
         };
-        out[[i, t]] = T::narrow(-weight * grad);
+        let slope = T::narrow(-weight * grad);
+        if shape.len() == 2 {
+            out[[i, t]] = slope;
+        } else {
+            out[&place(&shape, i, t)[..]] = slope;
+        }
     }
 }
 

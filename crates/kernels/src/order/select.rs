@@ -142,7 +142,7 @@ pub(super) fn introselect(order: &mut [i64], nth: usize, before: impl Fn(i64, i6
     while high - low > 3 {
         if depth == 0 {
             // Pivots that were all bad: any order of equals will do.
-            return order[low..high].sort_by(|&a, &b| before(b, a).cmp(&before(a, b)));
+            return sort(&mut order[low..high], &before);
         }
         depth -= 1;
         let cut = low + partition(&mut order[low..high], before);
@@ -162,11 +162,16 @@ pub(super) fn introsort(order: &mut [i64], before: impl Fn(i64, i64) -> bool + C
     insertion_sort(order, before);
 }
 
+/// Sorts what was cut unluckily. Rare, so compiled once for all orders.
+fn sort(order: &mut [i64], before: &dyn Fn(i64, i64) -> bool) {
+    order.sort_by(|&a, &b| before(b, a).cmp(&before(a, b)));
+}
+
 /// Leaves every element within a short distance of its place.
 fn presort(mut order: &mut [i64], mut depth: u32, before: impl Fn(i64, i64) -> bool + Copy) {
     while order.len() > SHORT {
         if depth == 0 {
-            return order.sort_by(|&a, &b| before(b, a).cmp(&before(a, b)));
+            return sort(order, &before);
         }
         depth -= 1;
         let cut = partition(order, before);

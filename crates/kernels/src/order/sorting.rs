@@ -17,11 +17,11 @@ pub struct Sort {
 pub fn argsort(how: Sort, x: View<'_>, dim: usize, out: ViewMut<'_>) {
     Lines::new(x, dim).fill(out, |keys, order| {
         order.iter_mut().zip(0..).for_each(|(place, i)| *place = i);
-        match (how.stable, how.descending) {
-            (true, true) => order.sort_by_key(|&i| std::cmp::Reverse(keys[i as usize])),
-            (true, false) => order.sort_by_key(|&i| keys[i as usize]),
-            (false, true) => introsort(order, |a, b| keys[a as usize] > keys[b as usize]),
-            (false, false) => introsort(order, |a, b| keys[a as usize] < keys[b as usize]),
+        // Flipped, keys are in the other order.
+        let flip = if how.descending { -1 } else { 0 };
+        match how.stable {
+            true => order.sort_by_key(|&i| keys[i as usize] ^ flip),
+            false => introsort(order, |a, b| keys[a as usize] ^ flip < keys[b as usize] ^ flip),
         }
     });
 }

@@ -1,6 +1,6 @@
 //! Any reduction seen as one over the middle of three dimensions.
 
-use super::fold::fold_blocks;
+use super::fold::{Folding, fold_blocks};
 use crate::elementwise::{contiguous, pack, write};
 use crate::{Dims, Element, Layout, View, ViewMut};
 use std::borrow::Cow;
@@ -44,7 +44,7 @@ pub(super) fn fold<T: Element>(
     dims: &[usize],
     mut out: ViewMut<'_>,
     empty: T,
-    f: impl Fn(T, T) -> T + Copy + Sync,
+    f: &dyn Folding<T>,
 ) {
     if let (true, Some(order)) = (out.layout().len() > 1, memory_order(x.layout())) {
         let (layout, out_layout) = (x.layout().permute(&order), out.layout().permute(&order));
@@ -60,18 +60,12 @@ fn memory_order(layout: &Layout) -> Option<Dims> {
         return None;
     }
     let mut order: Dims = (0..layout.rank()).collect();
-    order.sort_by_key(|&dim| std::cmp::Reverse(layout.strides()[dim]));
+    crate::rows::order_by(&mut order, |&a, &b| layout.strides()[a] >= layout.strides()[b]);
     layout.permute(&order).is_contiguous().then_some(order)
 }
 
 /// Folds the last reduced dimensions first if others lie between them: nothing is copied then.
-fn fold_in_order<T: Element>(
-    x: View<'_>,
-    dims: &[usize],
-    out: ViewMut<'_>,
-    empty: T,
-    f: impl Fn(T, T) -> T + Copy + Sync,
-) {
+fn fold_in_order<T: Element>(x: View<'_>, dims: &[usize], out: ViewMut<'_>, empty: T, f: &dyn Folding<T>) {
     let shape = x.shape();
     let counts = |dim: &usize| dims.contains(dim) && shape[*dim] != 1;
     let last = (0..shape.len()).rfind(counts).unwrap_or(0);

@@ -47,7 +47,7 @@ fn extreme<T: Element>(x: View<'_>, dims: &[usize], out: ViewMut<'_>, f: impl Fn
     blocks::check(x.shape(), dims, out.shape());
     let none = dims.iter().any(|&dim| x.shape()[dim] == 0);
     assert!(out.layout().is_empty() || !none, "the extreme of no elements");
-    blocks::fold(x, dims, out, T::default(), f);
+    blocks::fold(x, dims, out, T::default(), &f);
 }
 
 /// What is reduced to one row of the output each, if there is any output.

@@ -5,7 +5,7 @@
 
 use super::blocks::Blocks;
 use crate::elementwise::cost;
-use crate::wide::wide;
+use crate::wide::{is_computed_in, wide};
 use crate::{Element, Number, threads};
 
 /// Running results side by side: enough to hide the latency of an addition.
@@ -23,14 +23,39 @@ const SPAN: usize = 1 << 16;
 /// Columns folded together: their results stay in the first cache.
 const STRIP: usize = 2048;
 
+/// The loops of one way to fold. All that leads to them is compiled once per element type.
+pub(super) trait Folding<T>: Sync {
+    /// The fold of all elements.
+    fn slice(&self, x: &[T], empty: T) -> T;
+    /// Folds a row into `out`.
+    fn merge(&self, out: &mut [T], row: &[T]);
+    /// Folds four rows into `out`.
+    fn merge_four(&self, out: &mut [T], rows: [&[T]; 4]);
+}
+
+impl<T: Element, F: Fn(T, T) -> T + Copy + Sync> Folding<T> for F {
+    fn slice(&self, x: &[T], empty: T) -> T {
+        fold(x, empty, *self)
+    }
+
+    fn merge(&self, out: &mut [T], row: &[T]) {
+        merge(out, row, *self);
+    }
+
+    fn merge_four(&self, out: &mut [T], rows: [&[T]; 4]) {
+        merge_four(out, rows, *self);
+    }
+}
+
 /// The sum of all elements.
 pub(crate) fn sum_slice<T: Number>(x: &[T]) -> T {
     fold(x, T::ZERO, T::plus)
 }
 
 /// Folds all elements, in an order of its own; `empty` is the fold of nothing.
-pub(crate) fn fold<T: Copy>(x: &[T], empty: T, f: impl Fn(T, T) -> T + Copy) -> T {
-    if x.len() < LANES {
+fn fold<T: Element>(x: &[T], empty: T, f: impl Fn(T, T) -> T + Copy) -> T {
+    // What no order changes needs none, and what is not computed in need not be fast.
+    if x.len() < LANES || !is_computed_in::<T>() {
         return x.iter().copied().reduce(f).unwrap_or(empty);
     }
     if x.len() < RUN + LANES { run(x, f) } else { pairwise(x, f) }
@@ -38,14 +63,14 @@ pub(crate) fn fold<T: Copy>(x: &[T], empty: T, f: impl Fn(T, T) -> T + Copy) -> 
 
 wide! {
     /// As [`fold`], over elements that make one run.
-    fn run[T: Copy, F: Fn(T, T) -> T + Copy](x: &[T], f: F) -> T {
+    fn run[T: Element, F: Fn(T, T) -> T + Copy](x: &[T], f: F) -> T, for T {
         lanes(x, f)
     }
 }
 
 wide! {
     /// As [`fold`], over several runs.
-    fn pairwise[T: Copy, F: Fn(T, T) -> T + Copy](x: &[T], f: F) -> T {
+    fn pairwise[T: Element, F: Fn(T, T) -> T + Copy](x: &[T], f: F) -> T, for T {
         let mut pairs = Pairs { partial: [x[0]; 64], depth: 0, runs: 0 };
         // Runs are gathered from places apart: the processor fetches ahead at each of them.
         let place = if x.len() < FAR { 0 } else { (x.len() - LANES) / RUN * (RUN / PLACES) };
@@ -124,12 +149,7 @@ fn lanes<T: Copy>(x: &[T], f: impl Fn(T, T) -> T + Copy) -> T {
 }
 
 /// Folds each group of blocks to one row of `out`; `empty` is the fold of nothing.
-pub(super) fn fold_blocks<T: Element>(
-    blocks: &Blocks<'_, T>,
-    out: &mut [T],
-    empty: T,
-    f: impl Fn(T, T) -> T + Copy + Sync,
-) {
+pub(super) fn fold_blocks<T: Element>(blocks: &Blocks<'_, T>, out: &mut [T], empty: T, f: &dyn Folding<T>) {
     if blocks.elements.is_empty() {
         return out.fill(empty);
     }
@@ -150,7 +170,7 @@ fn fold_spans<T: Element>(
     [size, rows, inner]: [usize; 3],
     out: &mut [T],
     empty: T,
-    f: impl Fn(T, T) -> T + Copy + Sync,
+    f: &dyn Folding<T>,
 ) {
     let (spans, cost) = (size.div_ceil(rows), cost(size_of_val(x)));
     // Where a span starts, in rows, and how many there are.
@@ -163,7 +183,7 @@ fn fold_spans<T: Element>(
         threads::each_chunk(out, together, cost, |i, out| {
             for (number, out) in (i * together..).zip(out) {
                 let (first, count) = span(number);
-                *out = fold(&x[first..][..count], empty, f);
+                *out = f.slice(&x[first..][..count], empty);
             }
         });
     } else if inner <= STRIP {
@@ -189,45 +209,45 @@ pub(crate) fn sum_columns<T: Number>(rows: &[T], out: &mut [T]) {
     let (inner, count) = (out.len(), rows.len() / out.len().max(1));
     match count {
         0 => out.fill(T::ZERO),
-        _ => fold_strip(rows, inner, count, out, T::plus),
+        _ => fold_strip(rows, inner, count, out, &T::plus),
     }
 }
 
 /// Folds at least one row, `stride` elements apart.
-fn fold_strip<T: Copy>(x: &[T], stride: usize, count: usize, out: &mut [T], f: impl Fn(T, T) -> T + Copy) {
+fn fold_strip<T: Element>(x: &[T], stride: usize, count: usize, out: &mut [T], f: &dyn Folding<T>) {
     let levels = count.div_ceil(ROWS).next_power_of_two().ilog2() as usize;
     let mut scratch = vec![x[0]; levels * out.len()];
     fold_rows(x, stride, count, out, &mut scratch, f);
 }
 
 /// As [`fold_strip`], with room for the results of halves.
-fn fold_rows<T: Copy>(
+fn fold_rows<T: Element>(
     x: &[T],
     stride: usize,
     count: usize,
     out: &mut [T],
     scratch: &mut [T],
-    f: impl Fn(T, T) -> T + Copy,
+    f: &dyn Folding<T>,
 ) {
     if count <= ROWS {
         let width = out.len();
         let row = |row: usize| &x[row * stride..][..width];
         out.copy_from_slice(row(0));
         let single = 1 + (count - 1) / 4 * 4;
-        (1..single).step_by(4).for_each(|at| merge_four(out, [0, 1, 2, 3].map(|i| row(at + i)), f));
-        return (single..count).for_each(|at| merge(out, row(at), f));
+        (1..single).step_by(4).for_each(|at| f.merge_four(out, [0, 1, 2, 3].map(|i| row(at + i))));
+        return (single..count).for_each(|at| f.merge(out, row(at)));
     }
     // Halves of whole blocks, so that there is room for each.
     let half = count.div_ceil(ROWS).next_power_of_two() / 2 * ROWS;
     let (other, scratch) = scratch.split_at_mut(out.len());
     fold_rows(x, stride, half, out, scratch, f);
     fold_rows(&x[half * stride..], stride, count - half, other, scratch, f);
-    merge(out, other, f);
+    f.merge(out, other);
 }
 
 wide! {
     /// Four rows at once: the processor fetches ahead in each.
-    fn merge_four[T: Copy, F: Fn(T, T) -> T](out: &mut [T], rows: [&[T]; 4], f: F) {
+    fn merge_four[T: Element, F: Fn(T, T) -> T](out: &mut [T], rows: [&[T]; 4], f: F), for T {
         let [a, b, c, d] = rows;
         for ((((out, &a), &b), &c), &d) in out.iter_mut().zip(a).zip(b).zip(c).zip(d) {
             *out = f(*out, f(f(a, b), f(c, d)));
@@ -236,7 +256,7 @@ wide! {
 }
 
 wide! {
-    fn merge[T: Copy, F: Fn(T, T) -> T](out: &mut [T], row: &[T], f: F) {
+    fn merge[T: Element, F: Fn(T, T) -> T](out: &mut [T], row: &[T], f: F), for T {
         for (out, &x) in out.iter_mut().zip(row) {
             *out = f(*out, x);
         }

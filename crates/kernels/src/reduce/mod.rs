@@ -17,6 +17,7 @@ pub use logic::{all, any};
 pub use moments::{Moments, moments};
 pub use norm::norm;
 
+use fold::Folding;
 pub(crate) use fold::{sum_columns, sum_slice};
 
 use crate::elementwise::{Single, contiguous, floats, numbers, to_vec};
@@ -53,20 +54,14 @@ pub fn prod(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
 }
 
 fn prod_as<T: Number>(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
-    fold_as::<T>(x, dims, out, T::ONE, T::times);
+    fold_as::<T>(x, dims, out, T::ONE, &T::times);
 }
 
 fn sum_as<T: Number>(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
-    fold_as::<T>(x, dims, out, T::ZERO, T::plus);
+    fold_as::<T>(x, dims, out, T::ZERO, &T::plus);
 }
 
-fn fold_as<T: Number>(
-    x: View<'_>,
-    dims: &[usize],
-    out: ViewMut<'_>,
-    empty: T,
-    f: impl Fn(T, T) -> T + Copy + Sync,
-) {
+fn fold_as<T: Number>(x: View<'_>, dims: &[usize], out: ViewMut<'_>, empty: T, f: &dyn Folding<T>) {
     if x.dtype() == T::DTYPE {
         return blocks::fold::<T>(x, dims, out, empty, f);
     }

@@ -40,9 +40,9 @@ fn norm_as<T: Float>(order: f64, x: View<'_>, dims: &[usize], out: ViewMut<'_>) 
             assert!(out.is_empty() || blocks.size > 0, "the extreme of no elements");
             let above = order > 0.0;
             let pick = |a: T, b: T| if is_nan(a) || (!is_nan(b) && (a > b) == above) { a } else { b };
-            return fold_blocks(&blocks, out, T::ZERO, pick);
+            return fold_blocks(&blocks, out, T::ZERO, &pick);
         }
-        fold_blocks(&blocks, out, T::ZERO, T::plus);
+        fold_blocks(&blocks, out, T::ZERO, &T::plus);
         out.iter_mut().for_each(|sum| *sum = root(*sum, order));
     });
 }

@@ -5,6 +5,7 @@
 
 use super::{Method, cubic};
 use crate::computing::{load, store};
+use crate::rows::order_by;
 use crate::{DType, Float, View, ViewMut};
 
 /// Which elements, with which weights, make each element along one dimension.
@@ -160,7 +161,7 @@ fn run<T: Float>(x: View<'_>, lines: &[Line], out: ViewMut<'_>, forward: bool) {
     let mut sizes: Vec<usize> = lines.iter().map(|line| size(line, false)).collect();
     // Dimensions that shrink come first, so that nothing in between is larger than both ends.
     let mut order: Vec<usize> = (0..lines.len()).rev().collect();
-    order.sort_by_key(|&dim| size(&lines[dim], true) > sizes[dim]);
+    order_by(&mut order, |&a, &b| (size(&lines[a], true) > sizes[a]) <= (size(&lines[b], true) > sizes[b]));
     for dim in order {
         let (line, inner) = (&lines[dim], sizes[dim + 1..].iter().product());
         elements = if forward { line.forward(&elements, inner) } else { line.backward(&elements, inner) };
