@@ -25,6 +25,11 @@ impl Key {
     /// Follows views and changes in place. Where it is excluded, in inference mode, new tensors
     /// stay outside every graph.
     pub const CHANGES: Key = Key(9);
+    /// Says which derivative a call belongs to. Excluded inside of operators that have one themselves.
+    pub const LINKS: Key = Key(12);
+    /// Casts what some operators are given. No tensor carries it: it applies to the calls of a thread,
+    /// which skips it until it is [included](include()).
+    pub const AUTOCAST: Key = Key(10);
     /// How many backends have a kernel slot.
     pub const BACKENDS: usize = 8;
 
@@ -55,6 +60,8 @@ impl Key {
             Key::META => "meta",
             Key::AUTOGRAD => "autograd",
             Key::CHANGES => "changes",
+            Key::LINKS => "links",
+            Key::AUTOCAST => "autocast",
             Key(claimed) => {
                 CLAIMED.get(claimed as usize - 2).and_then(|slot| slot.get()).unwrap_or(&"unclaimed")
             }
@@ -96,6 +103,10 @@ impl KeySet {
     pub const AUTOGRAD: KeySet = KeySet::of(Key::AUTOGRAD);
     /// The layer that follows views and changes in place.
     pub const CHANGES: KeySet = KeySet::of(Key::CHANGES);
+    /// The layer that says which derivative a call belongs to.
+    pub const LINKS: KeySet = KeySet::of(Key::LINKS);
+    /// The layer that casts what operators are given.
+    pub const AUTOCAST: KeySet = KeySet::of(Key::AUTOCAST);
     const BACKENDS: u16 = (1 << Key::BACKENDS) - 1;
 
     /// The set holding only `key`.
@@ -162,7 +173,7 @@ struct State {
 
 thread_local! {
     static STATE: Cell<State> =
-        const { Cell::new(State { excluded: KeySet::EMPTY, depth: 0, early: false }) };
+        const { Cell::new(State { excluded: KeySet::AUTOCAST, depth: 0, early: false }) };
     /// Guards that were dropped before a younger one: their depth, and what they restore.
     static EARLY: RefCell<Vec<(u32, KeySet)>> = const { RefCell::new(Vec::new()) };
 }

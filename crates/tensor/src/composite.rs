@@ -15,16 +15,29 @@ pub fn composite<I: Inputs>(
     inputs: I,
     arguments: impl Fn(&mut dyn FnMut(Argument<'_>)),
 ) -> Option<Span> {
-    observe::span(&Composite { name, inputs, arguments }).map(Span::failing_on_fault)
+    composite_counting(name, inputs, arguments, || 0)
 }
 
-struct Composite<I, F> {
+/// As [`composite`], of an operator that says how many floating-point operations it takes.
+#[inline]
+#[must_use = "the operator ends when the guard drops"]
+pub(crate) fn composite_counting<I: Inputs>(
+    name: &'static str,
+    inputs: I,
+    arguments: impl Fn(&mut dyn FnMut(Argument<'_>)),
+    flops: impl Fn() -> u64,
+) -> Option<Span> {
+    observe::span(&Composite { name, inputs, arguments, flops }).map(Span::failing_on_fault)
+}
+
+struct Composite<I, F, C> {
     name: &'static str,
     inputs: I,
     arguments: F,
+    flops: C,
 }
 
-impl<I: Inputs, F: Fn(&mut dyn FnMut(Argument<'_>))> Call for Composite<I, F> {
+impl<I: Inputs, F: Fn(&mut dyn FnMut(Argument<'_>)), C: Fn() -> u64> Call for Composite<I, F, C> {
     fn name(&self) -> Name<'_> {
         Name::Static(self.name)
     }
@@ -40,6 +53,16 @@ impl<I: Inputs, F: Fn(&mut dyn FnMut(Argument<'_>))> Call for Composite<I, F> {
     fn arguments(&self, visit: &mut dyn FnMut(Argument<'_>)) {
         self.inputs.each(|tensor| visit(tensor.into_argument()));
         (self.arguments)(visit);
+    }
+
+    /// A sum or product that an operator makes of tensors counts as one that a program makes.
+    fn flops(&self) -> u64 {
+        if !matches!(self.name, "aten::add" | "aten::mul") {
+            return (self.flops)();
+        }
+        let mut first = None;
+        self.inputs.each(|given| first = first.or(given.tensor().map(|tensor| tensor.numel() as u64)));
+        first.unwrap_or(0)
     }
 
     fn sequence(&self) -> Option<Sequence> {

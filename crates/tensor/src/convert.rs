@@ -22,7 +22,7 @@ impl Tensor {
     pub fn to(&self, to: impl Into<To>) -> Result<Tensor> {
         let to = to.into();
         let _span = composite("aten::to", [self], |visit| to.arguments(visit));
-        let Options { dtype, device } = to.options(self);
+        let Options { dtype, device, .. } = to.options(self);
         let same = (dtype, device) == (self.dtype(), self.device());
         if same && !to.copy && to.memory_format.suits(self.layout()) {
             return Ok(self.clone());
@@ -48,6 +48,12 @@ impl Tensor {
             return Ok(self.clone());
         }
         ToCopy { dtype: like.dtype, device: like.device, memory_format: MemoryFormat::Preserve }.call([self])
+    }
+
+    /// This tensor as `like` is, for an operator that torch has say so.
+    pub(crate) fn type_as(&self, like: &Tensor) -> Result<Tensor> {
+        let _span = composite("aten::type_as", [self, like], |_| {});
+        self.to_options((like.dtype(), like.device()).into())
     }
 
     /// This tensor with elements of `dtype`; itself if they are already.

@@ -147,9 +147,28 @@ pub(crate) fn spread<'a>(layout: &'a Layout, shape: &[usize]) -> Cow<'a, Layout>
     Cow::Owned(layout.broadcast_to(shape).expect("`infer` found that the shapes broadcast"))
 }
 
+// What operators pass in is a loop or many, inlined where it is called: it is called in one place, and
+// what leads there is compiled once.
+
+/// Makes `$run`, which is called once, a `dyn FnMut` of these arguments.
+macro_rules! once {
+    ($run:ident: $($x:ident),*) => {{
+        let mut run = Some($run);
+        move |$($x),*| {
+            if let Some(run) = run.take() {
+                run($($x),*);
+            }
+        }
+    }};
+}
+
 /// Fills `out` from `x`, read as elements of `dtype`.
 #[inline]
 pub fn map(x: &Tensor, dtype: DType, out: &Tensor, run: impl FnOnce(View<'_>, ViewMut<'_>)) -> Result<()> {
+    map_by(x, dtype, out, &mut once!(run: x, out))
+}
+
+fn map_by(x: &Tensor, dtype: DType, out: &Tensor, run: &mut dyn FnMut(View<'_>, ViewMut<'_>)) -> Result<()> {
     let x = x.converted(dtype)?;
     let reading = x.read();
     let layout = spread(x.layout(), out.shape());
@@ -166,6 +185,16 @@ pub fn map2(
     dtype: DType,
     out: &Tensor,
     run: impl FnOnce(View<'_>, View<'_>, ViewMut<'_>),
+) -> Result<()> {
+    map2_by(a, b, dtype, out, &mut once!(run: a, b, out))
+}
+
+fn map2_by(
+    a: Operand<'_>,
+    b: Operand<'_>,
+    dtype: DType,
+    out: &Tensor,
+    run: &mut dyn FnMut(View<'_>, View<'_>, ViewMut<'_>),
 ) -> Result<()> {
     if let (Operand::Tensor(a), Operand::Tensor(b)) = (a, b)
         && (a.dtype(), b.dtype()) == (dtype, dtype)
@@ -235,6 +264,15 @@ pub fn map_all<const N: usize>(
     out: &Tensor,
     run: impl FnOnce([View<'_>; N], ViewMut<'_>),
 ) -> Result<()> {
+    map_all_by(operands, dtype, out, &mut once!(run: views, out))
+}
+
+fn map_all_by<const N: usize>(
+    operands: [Operand<'_>; N],
+    dtype: DType,
+    out: &Tensor,
+    run: &mut dyn FnMut([View<'_>; N], ViewMut<'_>),
+) -> Result<()> {
     let mut sources = [const { None }; N];
     for (source, operand) in sources.iter_mut().zip(operands) {
         *source = Some(Source::new(operand, dtype)?);
@@ -254,6 +292,14 @@ pub fn change<const N: usize>(
     others: [Operand<'_>; N],
     run: impl FnOnce(ViewMut<'_>, [View<'_>; N]),
 ) -> Result<()> {
+    change_by(target, others, &mut once!(run: target, others))
+}
+
+fn change_by<const N: usize>(
+    target: &Tensor,
+    others: [Operand<'_>; N],
+    run: &mut dyn FnMut(ViewMut<'_>, [View<'_>; N]),
+) -> Result<()> {
     let mut sources = [const { None }; N];
     for (source, other) in sources.iter_mut().zip(others) {
         *source = Some(Source::beside(other, target)?);
@@ -271,13 +317,14 @@ pub(crate) fn overwrite(
         true => Cow::Owned(from.apart(from.dtype())?),
         false => Cow::Borrowed(from),
     };
-    changed_by(target, [Source::Tensor(from)], |target, [from]| run(target, from))
+    let run = |target: ViewMut<'_>, [from]: [View<'_>; 1]| run(target, from);
+    changed_by(target, [Source::Tensor(from)], &mut once!(run: target, from))
 }
 
 fn changed_by<const N: usize>(
     target: &Tensor,
     sources: [Source<'_>; N],
-    run: impl FnOnce(ViewMut<'_>, [View<'_>; N]),
+    run: &mut dyn FnMut(ViewMut<'_>, [View<'_>; N]),
 ) -> Result<()> {
     let (mut writing, readings) = lock(target.buffer(), &sources);
     let layouts = std::array::from_fn::<_, N, _>(|i| spread(sources[i].layout(), target.shape()));

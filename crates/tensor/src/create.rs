@@ -27,12 +27,14 @@ impl Tensor {
 
     /// New memory, contents undefined.
     pub fn empty(shape: impl AsRef<[usize]>, options: impl Into<Options>) -> Result<Tensor> {
+        let _made = shown::factory();
         Told::now(options).empty(shape.as_ref())
     }
 
     /// All zeros.
     pub fn zeros(shape: impl AsRef<[usize]>, options: impl Into<Options>) -> Result<Tensor> {
         let (shape, told) = (shape.as_ref(), Told::now(options));
+        let _made = shown::factory();
         let _span = told.sized("aten::zeros", shape, &[]);
         let out = told.empty(shape)?;
         out.zero_()?;
@@ -42,6 +44,7 @@ impl Tensor {
     /// All ones.
     pub fn ones(shape: impl AsRef<[usize]>, options: impl Into<Options>) -> Result<Tensor> {
         let (shape, told) = (shape.as_ref(), Told::now(options));
+        let _made = shown::factory();
         let _span = told.sized("aten::ones", shape, &[]);
         let out = told.empty(shape)?;
         out.fill_(1.0)?;
@@ -55,6 +58,7 @@ impl Tensor {
         options: impl Into<Options>,
     ) -> Result<Tensor> {
         let (shape, value, told) = (shape.as_ref(), value.into(), Told::now(options));
+        let _made = shown::factory();
         let _span = told.sized("aten::full", shape, &[scalar_argument(value)]);
         let out = told.empty(shape)?;
         out.fill_(value)?;
@@ -64,17 +68,36 @@ impl Tensor {
     /// A number by itself: no dimensions.
     pub fn scalar_tensor(value: impl Into<Scalar>, options: impl Into<Options>) -> Result<Tensor> {
         let (value, told) = (value.into(), Told::now(options));
+        let _made = shown::factory();
         let _span = composite("aten::scalar_tensor", shown::NOTHING, |visit| {
             visit(scalar_argument(value));
-            told.arguments().into_iter().for_each(visit);
+            told.written().into_iter().for_each(visit);
         });
-        let Options { dtype, device } = told.options;
+        let Options { dtype, device, .. } = told.options;
         let out = Tensor::uninit(&[], dtype, device)?;
         // Torch writes a number on the host without a call.
         if device.is_cpu() {
             crate::cpu::change(&out, [], |out, []| elementwise::fill(value, out))?;
         } else {
             out.fill_(value)?;
+        }
+        Ok(out)
+    }
+
+    /// A number as a program writes it as a tensor: `torch.tensor(2.0)`. Without dimensions, on the host.
+    pub fn number(value: impl Into<Scalar>, dtype: DType) -> Result<Tensor> {
+        let none = Argument::None;
+        let told = [Argument::Ints(&[]), shown::dtype_code(dtype), shown::STRIDED, shown::HOST];
+        let more = [told[0], told[1], told[2], told[3], Argument::Bool(false), none];
+        let out =
+            shown::within("aten::empty", shown::NOTHING, &more, || Tensor::uninit(&[], dtype, Device::CPU))?;
+        crate::cpu::change(&out, [], |out, []| elementwise::fill(value.into(), out))?;
+        if observe::is_watched() {
+            let convert = [none, told[1], Argument::Bool(false), Argument::Bool(false), none];
+            drop(shown::call("aten::to", [&out], &convert));
+            drop(shown::call("aten::lift_fresh", [&out], &[]));
+            let _span = shown::call("aten::detach_", [&out], &[]);
+            drop(shown::call("detach_", [&out], &[]));
         }
         Ok(out)
     }
@@ -150,13 +173,22 @@ impl Told {
         Told { options: options.into(), by_program: !shown::from_operator() }
     }
 
-    /// Element type, layout, device and pinning, as observers see them.
+    /// Element type, layout, device and pinning, as observers see them inside of the call.
     pub(crate) fn arguments(self) -> [Argument<'static>; 4] {
         let dtype = shown::dtype_code(self.options.dtype);
         match self.by_program {
             true => [dtype, Argument::None, Argument::Device(self.options.device), Argument::Bool(false)],
             false => [dtype, shown::STRIDED, Argument::Device(self.options.device), Argument::None],
         }
+    }
+
+    /// The same as the program wrote it.
+    pub(crate) fn written(self) -> [Argument<'static>; 4] {
+        let mut arguments = self.arguments();
+        if self.by_program && !self.options.names_dtype {
+            arguments[0] = Argument::None;
+        }
+        arguments
     }
 
     /// New memory, contents undefined.
@@ -175,7 +207,7 @@ impl Told {
         composite(name, shown::NOTHING, |visit| {
             visit(Argument::Ints(&shown::ints(shape)));
             before.iter().for_each(|argument| visit(*argument));
-            self.arguments().into_iter().for_each(visit);
+            self.written().into_iter().for_each(visit);
         })
     }
 }

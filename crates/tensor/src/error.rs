@@ -13,6 +13,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 struct Inner {
     cause: Cause,
     op: &'static str,
+    /// The module it came out of first; empty if it was none.
+    layer: &'static str,
     message: String,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -49,7 +51,7 @@ impl Error {
     #[cold]
     pub fn new(cause: Cause, op: &'static str, message: impl fmt::Display) -> Error {
         observe::fault();
-        Error(Box::new(Inner { cause, op, message: message.to_string(), source: None }))
+        Error(Box::new(Inner { cause, op, layer: "", message: message.to_string(), source: None }))
     }
 
     /// A device's own error, told by `op`.
@@ -61,7 +63,7 @@ impl Error {
         observe::fault();
         let source = source.into();
         let message = source.to_string();
-        Error(Box::new(Inner { cause: Cause::DeviceFailure, op, message, source: Some(source) }))
+        Error(Box::new(Inner { cause: Cause::DeviceFailure, op, layer: "", message, source: Some(source) }))
     }
 
     /// The same error, told by `op` if nobody has told it yet.
@@ -69,6 +71,15 @@ impl Error {
     pub(crate) fn in_op(mut self, op: &'static str) -> Error {
         if self.0.op.is_empty() {
             self.0.op = op;
+        }
+        self
+    }
+
+    /// The same error, out of the module of class `layer`, unless it came out of another before.
+    #[must_use]
+    pub fn in_layer(mut self, layer: &'static str) -> Error {
+        if self.0.layer.is_empty() {
+            self.0.layer = layer;
         }
         self
     }
@@ -96,12 +107,22 @@ impl Error {
     pub fn op(&self) -> &'static str {
         self.0.op
     }
+
+    /// The class of the innermost module that failed, e.g. `Linear`; empty if it was none.
+    pub fn layer(&self) -> &'static str {
+        self.0.layer
+    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.0.op.is_empty() {
-            write!(f, "{}: ", self.0.op)?;
+        let Inner { op, layer, .. } = *self.0;
+        // A module that refuses its input has told its name already.
+        if !layer.is_empty() && layer != op {
+            write!(f, "{layer}: ")?;
+        }
+        if !op.is_empty() {
+            write!(f, "{op}: ")?;
         }
         f.write_str(&self.0.message)
     }

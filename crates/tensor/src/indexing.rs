@@ -18,7 +18,8 @@
 
 use crate::op::Operand;
 use crate::ops::{self, Alias};
-use crate::{Cause, DType, Error, Op, Result, Tensor, no_grad};
+use crate::{Argument, Cause, DType, Device, Error, Op, Result, Tensor, no_grad, shown};
+use cresset_dispatch::observe;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
@@ -51,6 +52,12 @@ pub struct Slice {
     pub stop: Option<i64>,
     /// How far it is from one place to the next; above 0.
     pub step: i64,
+}
+
+impl Slice {
+    fn is_whole(self) -> bool {
+        (self.start.unwrap_or(0), self.stop, self.step) == (0, None, 1)
+    }
 }
 
 /// Every `step`th place from `start` on, before `stop`; `None` for the front and for the end.
@@ -199,12 +206,10 @@ impl<'a> Indexed<'a> {
                 }
                 Indexer::Truth(truth) => {
                     indexed.view = indexed.view.unsqueeze(dim as isize)?;
-                    let places = Tensor::zeros([usize::from(truth)], (DType::I64, x.device()))?;
-                    indexed.add(Cow::Owned(places), &mut dim, &mut taken);
+                    indexed.add(Cow::Owned(truth_index(truth, x.device())?), &mut dim, &mut taken);
                 }
                 Indexer::List(list) => {
-                    let list = Tensor::from_slice(&list, [list.len()])?.to(x.device())?;
-                    indexed.add(Cow::Owned(list), &mut dim, &mut taken);
+                    indexed.add(Cow::Owned(list_index(&list, x.device())?), &mut dim, &mut taken);
                 }
                 Indexer::Tensor(index) if index.dim() > 0 || index.dtype().is_float() => {
                     indexed.add(index, &mut dim, &mut taken);
@@ -212,8 +217,7 @@ impl<'a> Indexed<'a> {
                 // A number or a truth, on whatever device.
                 Indexer::Tensor(index) if matches!(index.dtype(), DType::Bool | DType::U8) => {
                     indexed.view = indexed.view.unsqueeze(dim as isize)?;
-                    let count = usize::from(index.item()?.as_i64() != 0);
-                    let places = Tensor::zeros([count], (DType::I64, x.device()))?;
+                    let places = truth_index(index.item()?.as_i64() != 0, x.device())?;
                     indexed.add(Cow::Owned(places), &mut dim, &mut taken);
                 }
                 Indexer::Tensor(index) => {
@@ -236,6 +240,46 @@ impl<'a> Indexed<'a> {
     fn given(&self) -> Vec<Option<&Tensor>> {
         self.indices.iter().map(|index| index.as_deref()).collect()
     }
+}
+
+/// The index that picks all of a dimension of size 1, or nothing.
+fn truth_index(truth: bool, device: Device) -> Result<Tensor> {
+    let _unrecorded = no_grad();
+    let count = [usize::from(truth)];
+    if !device.is_cpu() {
+        return Tensor::zeros(count, (DType::I64, device));
+    }
+    let places = empty_index(&count, Argument::None, || Tensor::uninit(&count, DType::I64, device))?;
+    if truth {
+        places.fill_(0.0)?;
+    }
+    Ok(places)
+}
+
+/// Memory for an index, which `make` makes, by the call that says so.
+fn empty_index(
+    shape: &[usize],
+    pinned: Argument<'_>,
+    make: impl FnOnce() -> Result<Tensor>,
+) -> Result<Tensor> {
+    let (sizes, long, none) = (shown::ints(shape), shown::dtype_code(DType::I64), Argument::None);
+    let more = [Argument::Ints(&sizes), long, shown::STRIDED, shown::HOST, pinned, none];
+    shown::within("aten::empty", shown::NOTHING, &more, make)
+}
+
+/// A list as an index, by the calls with which torch's programs make a tensor of one.
+fn list_index(list: &[i64], device: Device) -> Result<Tensor> {
+    let _unrecorded = no_grad();
+    let make = || Tensor::from_slice(list, [list.len()]);
+    if !device.is_cpu() || !observe::is_watched() {
+        return make()?.to(device);
+    }
+    let (long, none) = (shown::dtype_code(DType::I64), Argument::None);
+    let index = empty_index(&[list.len()], Argument::Bool(false), make)?;
+    let options = [shown::HOST, long, Argument::Bool(false), Argument::Bool(false), none];
+    drop(shown::call("aten::to", [&index], &options));
+    drop(shown::call("aten::lift_fresh", [&index], &[]));
+    Ok(index)
 }
 
 /// How many dimensions a tensor stands for as an index.
@@ -275,7 +319,7 @@ fn sliced(x: &Tensor, dim: usize, Slice { start, stop, step }: Slice) -> Result<
     let Some(step) = usize::try_from(step).ok().filter(|&step| step > 0) else {
         return Err(Error::new(Cause::Argument, GET, format_args!("expects a step above 0, not {step}")));
     };
-    ops::Slice { dim, start: start as isize, end: stop as isize, step }.call([x])
+    ops::Slice { dim: dim.into(), start: start as isize, end: stop as isize, step }.call([x])
 }
 
 impl Tensor {
@@ -296,7 +340,15 @@ impl Tensor {
     /// # Errors
     /// If it names places that do not exist, or more dimensions than there are.
     pub fn get<'a>(&self, index: impl Indices<'a>) -> Result<Tensor> {
-        let indexed = Indexed::new(self, index.indexers())?;
+        let indexers = index.indexers();
+        if let [Indexer::Slice(slice)] = indexers[..]
+            && slice.is_whole()
+            && self.dim() > 0
+        {
+            // Torch looks at a whole dimension where nothing else is asked for, and not beside others.
+            return self.slice(0, .., 1);
+        }
+        let indexed = Indexed::new(self, indexers)?;
         if !indexed.indices.is_empty() {
             return indexed.view.index(&indexed.given());
         }

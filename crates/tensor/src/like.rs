@@ -1,6 +1,7 @@
 //! New tensors that take after others.
 
 use crate::composite::composite;
+use crate::op::below;
 use crate::ops::scalar_argument;
 use crate::{Argument, Cause, Error, MemoryFormat, Options, Result, Scalar, Tensor, To, shown};
 use cresset_dispatch::observe::{self, Span};
@@ -26,7 +27,9 @@ macro_rules! likes {
             #[doc = concat!("As [`", stringify!($like), "`](Tensor::", stringify!($like), "), but for what `to` says.")]
             pub fn $like_with(&self, to: impl Into<To>) -> Result<Tensor> {
                 let (to, pinned) = (to.into(), shown::pinned());
+                let _made = shown::factory();
                 let _span = self.like_span($like_name, &[], to, pinned);
+                let _inside = shown::inside();
                 let out = self.like_memory($like_name, to, $names_type, pinned)?;
                 $fill(&out)?;
                 Ok(out)
@@ -38,6 +41,7 @@ macro_rules! likes {
             /// says otherwise.
             pub fn $new(&self, shape: impl AsRef<[usize]>, to: impl Into<To>) -> Result<Tensor> {
                 let (shape, to, pinned) = (shape.as_ref(), to.into(), shown::pinned());
+                let _made = shown::factory();
                 let _span = self.new_span($new_name, shape, None, to, pinned);
                 let out = self.new_memory($new_name, shape, to, pinned)?;
                 $fill(&out)?;
@@ -70,6 +74,7 @@ impl Tensor {
     /// As [`full_like`](Tensor::full_like), but for what `to` says.
     pub fn full_like_with(&self, value: impl Into<Scalar>, to: impl Into<To>) -> Result<Tensor> {
         let (value, to, pinned) = (value.into(), to.into(), shown::pinned());
+        let _made = shown::factory();
         let _span = self.like_span("aten::full_like", &[scalar_argument(value)], to, pinned);
         let out = self.like_memory("aten::full_like", to, false, pinned)?;
         out.fill_(value)?;
@@ -85,6 +90,7 @@ impl Tensor {
         to: impl Into<To>,
     ) -> Result<Tensor> {
         let (shape, value, to, pinned) = (shape.as_ref(), value.into(), to.into(), shown::pinned());
+        let _made = shown::factory();
         let _span = self.new_span("aten::new_full", shape, Some(scalar_argument(value)), to, pinned);
         let out = self.new_memory("aten::new_full", shape, to, pinned)?;
         out.fill_(value)?;
@@ -102,6 +108,23 @@ impl Tensor {
         self.laid_out(EMPTY_LIKE, self.shape(), order.into(), Argument::None)
     }
 
+    /// `value` everywhere, of this shape, to be changed in place: what torch makes of a number that a tensor
+    /// is subtracted from, or divides.
+    pub(crate) fn filled_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        let out = self.empty_preserved()?;
+        out.fill_(value)?;
+        Ok(out)
+    }
+
+    /// New memory like this tensor's, for a call that says so.
+    pub(crate) fn empty_preserved(&self) -> Result<Tensor> {
+        let _span = composite(EMPTY_LIKE, [self], |visit| {
+            told(().into(), Argument::None).into_iter().for_each(&mut *visit);
+            visit(Argument::Int(MemoryFormat::Preserve as i64));
+        });
+        self.laid_out(EMPTY_LIKE, self.shape(), ().into(), Argument::None)
+    }
+
     /// Ones to begin a backward pass with; torch's program names the order of elements that all have.
     pub(crate) fn first_ones(&self) -> Result<Tensor> {
         const NAME: &str = "aten::ones_like";
@@ -109,6 +132,7 @@ impl Tensor {
             told(().into(), Argument::Bool(false)).into_iter().for_each(&mut *visit);
             visit(Argument::Int(MemoryFormat::Preserve as i64));
         };
+        let _made = below();
         let _span = composite(NAME, [self], told);
         let out = {
             let _span = composite(EMPTY_LIKE, [self], told);
@@ -128,7 +152,7 @@ impl Tensor {
         composite(op, [self], |visit| {
             before.iter().for_each(|argument| visit(*argument));
             told(to, pinned).into_iter().for_each(&mut *visit);
-            visit(to.memory_format.argument());
+            visit(to.format_argument());
         })
     }
 
@@ -165,7 +189,7 @@ impl Tensor {
                         (shown::dtype_code(dtype), shown::STRIDED, Argument::Device(self.device()));
                 }
                 told.into_iter().for_each(&mut *visit);
-                visit(to.memory_format.argument());
+                visit(to.format_argument());
             })
         });
         self.laid_out(op, self.shape(), to, pinned)
@@ -191,7 +215,7 @@ impl Tensor {
         to: To,
         pinned: Argument<'static>,
     ) -> Result<Tensor> {
-        let Options { dtype, device } = to.options(self);
+        let Options { dtype, device, .. } = to.options(self);
         let same = std::ptr::eq(shape, self.shape());
         let layout = crate::Layout::contiguous(shape).ok_or_else(|| {
             Error::new(
@@ -211,7 +235,7 @@ impl Tensor {
             return make();
         }
         let sizes = shown::ints(shape);
-        let order = to.memory_format.argument();
+        let order = to.format_argument();
         let more =
             [Argument::Ints(&sizes), shown::dtype_code(dtype), shown::STRIDED, shown::HOST, pinned, order];
         shown::within("aten::empty", shown::NOTHING, &more, make)

@@ -12,11 +12,13 @@ pub struct Options {
     pub dtype: DType,
     /// Where the elements are.
     pub device: Device,
+    /// Whether the element type was named, which observers are told.
+    pub names_dtype: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { dtype: DType::F32, device: Device::CPU }
+        Options { dtype: DType::F32, device: Device::CPU, names_dtype: false }
     }
 }
 
@@ -28,7 +30,7 @@ impl From<()> for Options {
 
 impl From<DType> for Options {
     fn from(dtype: DType) -> Options {
-        Options { dtype, ..Options::default() }
+        Options { dtype, names_dtype: true, ..Options::default() }
     }
 }
 
@@ -40,7 +42,7 @@ impl From<Device> for Options {
 
 impl From<(DType, Device)> for Options {
     fn from((dtype, device): (DType, Device)) -> Options {
-        Options { dtype, device }
+        Options { dtype, device, names_dtype: true }
     }
 }
 
@@ -65,6 +67,8 @@ pub struct To {
     pub memory_format: MemoryFormat,
     /// Whether to copy even if nothing differs.
     pub copy: bool,
+    /// Whether the order of elements is named although it is to be kept, which observers are told.
+    pub names_format: bool,
 }
 
 impl To {
@@ -76,12 +80,22 @@ impl To {
         visit(self.dtype.map_or(Argument::None, shown::dtype_code));
         visit(Argument::Bool(false));
         visit(Argument::Bool(self.copy));
-        visit(self.memory_format.argument());
+        visit(self.format_argument());
+    }
+
+    /// The order of elements as observers see it.
+    pub(crate) fn format_argument(self) -> Argument<'static> {
+        if self.names_format {
+            Argument::Int(self.memory_format as i64)
+        } else {
+            self.memory_format.argument()
+        }
     }
 
     /// The element type and device that `like` has, but for what is said here.
     pub(crate) fn options(self, like: &Tensor) -> Options {
-        Options { dtype: self.dtype.unwrap_or(like.dtype()), device: self.device.unwrap_or(like.device()) }
+        let (dtype, device) = (self.dtype.unwrap_or(like.dtype()), self.device.unwrap_or(like.device()));
+        Options { dtype, device, names_dtype: self.dtype.is_some() }
     }
 }
 
@@ -117,7 +131,7 @@ impl From<&Tensor> for To {
 
 impl From<MemoryFormat> for To {
     fn from(memory_format: MemoryFormat) -> To {
-        To { memory_format, ..To::default() }
+        To { memory_format, names_format: true, ..To::default() }
     }
 }
 

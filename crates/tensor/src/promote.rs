@@ -29,6 +29,7 @@ pub(crate) fn common_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -
     let mut ranks: [Option<DType>; 3] = [None; 3];
     for operand in operands {
         let (rank, dtype) = match operand {
+            Operand::Tensor(number) if number.is_number() => (2, number_type(number)),
             Operand::Tensor(tensor) => (usize::from(tensor.dim() == 0), tensor.dtype()),
             Operand::Scalar(scalar) => (2, scalar_type(scalar)),
         };
@@ -43,6 +44,11 @@ impl Tensor {
     pub fn result_type<'a>(&self, other: impl Into<Operand<'a>>) -> DType {
         result_type(self, other.into())
     }
+}
+
+/// What a tensor that stands for a number counts as.
+fn number_type(number: &Tensor) -> DType {
+    if number.dtype().is_float() { DEFAULT_FLOAT } else { number.dtype() }
 }
 
 /// The element type of a number on its own.

@@ -1,9 +1,14 @@
 //! Numbers in even steps.
 
 use crate::composite::composite;
+use crate::create::Told;
+use crate::op::InPlace as _;
+use crate::ops::Fill;
 use crate::promote::DEFAULT_FLOAT;
-use crate::{Cause, DType, Device, Element, Error, Operand, Options, Result, Scalar, Tensor};
+use crate::{Cause, DType, Device, Element, Error, Operand, Options, Result, Scalar, Tensor, shown};
+use cresset_dispatch::observe::{self, Argument, Span};
 use cresset_kernels::with_dtype;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Where [`Tensor::arange`] starts, what it stops before, and how far apart its numbers are.
@@ -57,6 +62,14 @@ impl Arange {
         if floats { DEFAULT_FLOAT } else { DType::I64 }
     }
 
+    /// The numbers as a program writes them: what goes without saying is left out.
+    fn written(self) -> SmallVec<[Argument<'static>; 3]> {
+        let numbers = [self.start, self.end, self.step].map(shown::plain);
+        let counts = self.step == Scalar::Int(1);
+        let skipped = usize::from(counts && self.start == Scalar::Int(0));
+        numbers[skipped..3 - usize::from(counts)].iter().copied().collect()
+    }
+
     /// How many numbers there are.
     fn count(self, dtype: DType) -> Result<usize> {
         let refused = |text: &str| {
@@ -103,24 +116,27 @@ impl Tensor {
     /// ```
     pub fn arange(range: impl Into<Arange>) -> Result<Tensor> {
         let range = range.into();
-        Tensor::arange_with(range, range.dtype())
+        Tensor::arange_with(range, Options { dtype: range.dtype(), ..Options::default() })
     }
 
     /// As [`arange`](Tensor::arange), of the given element type and device.
     pub fn arange_with(range: impl Into<Arange>, options: impl Into<Options>) -> Result<Tensor> {
         const NAME: &str = "aten::arange";
-        let (range, options) = (range.into(), options.into());
-        let _span = factory(NAME);
+        let (range, told) = (range.into(), Told::now(options));
+        let options = told.options;
+        let _made = shown::factory();
+        let _span = factory(NAME, told, &range.written());
         if options.dtype == DType::Bool && range.count(DType::I64)? > 2 {
             return Err(Error::new(Cause::DType, NAME, "there are two truth values only"));
         }
         let count = range.count(options.dtype)?;
+        let made = Steps::Grown.show(NAME, told, &[range.start, range.end, range.step], &[count])?;
         if options.dtype.is_float() {
             let (start, step) = (range.start.as_f64(), range.step.as_f64());
-            return generate(NAME, count, options, |i| Scalar::Float(start + step * i as f64));
+            return generate(NAME, made, count, options, |i| Scalar::Float(start + step * i as f64));
         }
         let (start, step) = (range.start.as_i64(), range.step.as_i64());
-        generate(NAME, count, options, |i| Scalar::Int(start.wrapping_add(step.wrapping_mul(i as i64))))
+        generate(NAME, made, count, options, |i| Scalar::Int(start.wrapping_add(step.wrapping_mul(i as i64))))
     }
 
     /// `steps` numbers from `start` to `end`, both included. Either may be a tensor of one number.
@@ -131,10 +147,20 @@ impl Tensor {
         options: impl Into<Options>,
     ) -> Result<Tensor> {
         const NAME: &str = "aten::linspace";
-        let options = options.into();
-        let _span = factory(NAME);
-        let line = Line::new(NAME, start.into(), end.into(), steps, options.dtype)?;
-        generate(NAME, steps, options, |i| Scalar::Float(line.at(i)))
+        let told = Told::now(options);
+        let (options, start, end) = (told.options, start.into(), end.into());
+        let count = Scalar::Int(steps as i64);
+        let written = [start.given().into_argument(), end.given().into_argument(), shown::plain(count)];
+        let _made = shown::factory();
+        let _span = factory(NAME, told, &written);
+        let line = Line::new(NAME, start, end, steps, options.dtype)?;
+        let ends = [Scalar::Float(line.start), Scalar::Float(line.end), count];
+        let ends = match (start, end) {
+            (Operand::Scalar(start), Operand::Scalar(end)) => [start, end, count],
+            _ => ends,
+        };
+        let made = Steps::AtOnce.show(NAME, told, &ends, &[steps])?;
+        generate(NAME, made, steps, options, |i| Scalar::Float(line.at(i)))
     }
 
     /// `base` to the power of `steps` numbers from `start` to `end`, both included. Either may be
@@ -147,29 +173,87 @@ impl Tensor {
         options: impl Into<Options>,
     ) -> Result<Tensor> {
         const NAME: &str = "aten::logspace";
-        let options = options.into();
-        let _span = factory(NAME);
+        let told = Told::now(options);
+        let options = told.options;
+        let _made = shown::factory();
+        let _span = factory(NAME, told, &[]);
         let line = Line::new(NAME, start.into(), end.into(), steps, options.dtype)?;
         if options.dtype.is_float() {
-            return generate(NAME, steps, options, |i| Scalar::Float(base.powf(line.at(i))));
+            return generate(NAME, None, steps, options, |i| Scalar::Float(base.powf(line.at(i))));
         }
         // Integers are powers of an integer, in single precision.
         let base = base.trunc() as f32;
-        generate(NAME, steps, options, |i| Scalar::Float(f64::from(base.powf(line.at(i) as f32))))
+        generate(NAME, None, steps, options, |i| Scalar::Float(f64::from(base.powf(line.at(i) as f32))))
     }
 
     /// Ones on the diagonal of a matrix, zeros elsewhere.
     pub fn eye(rows: usize, columns: usize, options: impl Into<Options>) -> Result<Tensor> {
-        let _span = factory("aten::eye");
-        let out = Tensor::zeros([rows, columns], options)?;
-        out.diagonal(0, 0, 1)?.fill_(1)?;
+        const NAME: &str = "aten::eye";
+        let told = Told::now(options);
+        let [n, m] = [rows, columns].map(|size| Argument::Int(size as i64));
+        let _made = shown::factory();
+        // A square matrix is asked for by one size, and made by two.
+        let _square = if rows == columns { factory(NAME, told, &[n]) } else { None };
+        let _span = factory(NAME, told, &[n, m]);
+        let sizes = [rows, columns].map(|size| Scalar::Int(size as i64));
+        let make = || Tensor::uninit(&[rows, columns], told.options.dtype, told.options.device);
+        let (_inner, out) = match Steps::Grown.show(NAME, told, &sizes, &[rows, columns])? {
+            Some(Made { out, span }) => (span, out),
+            None => (None, make().map_err(|error| error.in_op(NAME))?),
+        };
+        out.zero_()?;
+        let diagonal = out.with_layout(out.layout().diagonal(0, 1, 0));
+        Fill { value: Scalar::Int(1) }.write([&diagonal])?;
         Ok(out)
     }
 }
 
-fn factory(op: &'static str) -> Option<cresset_dispatch::observe::Span> {
-    let none: [&Tensor; 0] = [];
-    composite(op, none, |_| {})
+/// A span of the operator `op`, told of `before` and of what the new tensor is like.
+fn factory(op: &'static str, told: Told, before: &[Argument<'_>]) -> Option<Span> {
+    composite(op, shown::NOTHING, |visit| {
+        before.iter().for_each(|argument| visit(*argument));
+        told.written().into_iter().for_each(visit);
+    })
+}
+
+/// An output, and the call that fills it.
+struct Made {
+    out: Tensor,
+    span: Option<Span>,
+}
+
+/// How torch makes the output of an operator that fills it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Steps {
+    /// Without elements, then resized.
+    Grown,
+    /// As large as it is to be.
+    AtOnce,
+}
+
+impl Steps {
+    /// Shows how the output is made, and the second call that fills it until the guard drops.
+    fn show(self, op: &'static str, told: Told, numbers: &[Scalar], shape: &[usize]) -> Result<Option<Made>> {
+        if !observe::is_watched() || !told.options.device.is_cpu() {
+            return Ok(None);
+        }
+        let out = told.empty(if self == Steps::Grown { &[0] } else { shape })?;
+        let mut more: SmallVec<[Argument<'_>; 4]> =
+            numbers.iter().map(|&number| shown::plain(number)).collect();
+        more.push(Argument::Tensor(out.argument()));
+        let span = shown::call(op, shown::NOTHING, &more);
+        if self == Steps::Grown && shape != [0] {
+            let sizes = shown::ints(shape);
+            let options = told.options;
+            let grown =
+                shown::within("aten::resize_", [&out], &[Argument::Ints(&sizes), Argument::None], || {
+                    Tensor::uninit(shape, options.dtype, options.device)
+                })?;
+            return Ok(Some(Made { out: grown, span }));
+        }
+        drop(more);
+        Ok(Some(Made { out, span }))
+    }
 }
 
 /// Evenly spaced numbers, counted from the nearer end so that both ends are met.
@@ -228,11 +312,17 @@ fn end_number(op: &'static str, operand: Operand<'_>) -> Result<Scalar> {
 /// A vector whose elements are computed from their index.
 fn generate(
     op: &'static str,
+    made: Option<Made>,
     count: usize,
     options: Options,
     number: impl Fn(usize) -> Scalar,
 ) -> Result<Tensor> {
-    let out = Tensor::uninit(&[count], options.dtype, Device::CPU).map_err(|error| error.in_op(op))?;
+    let (_inner, out) = match made {
+        Some(Made { out, span }) => (span, out),
+        None => {
+            (None, Tensor::uninit(&[count], options.dtype, Device::CPU).map_err(|error| error.in_op(op))?)
+        }
+    };
     with_dtype!(options.dtype, T => {
         let mut writing = out.write();
         let mut elements = out.elements_mut(&mut writing);

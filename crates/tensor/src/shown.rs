@@ -3,21 +3,36 @@
 //!
 //! [`Kernel::shown`](crate::op::Kernel::shown) is where an operator asks for them.
 
-use crate::op::{Inputs, Operand, Output, tell_results};
+mod memory;
+mod output;
+mod sums;
+
+pub(crate) use memory::*;
+pub(crate) use output::*;
+pub(crate) use sums::*;
+
+use crate::op::{Inputs, Operand, Output, below, tell_results};
 pub(crate) use crate::ops::sizes as ints;
 use crate::ops::{ResolveConj, scalar_argument};
-use crate::{DType, Device, Layout, Op as _, Result, Scalar, Spec, Tensor, composite};
+use crate::{DType, Device, Element as _, Layout, Op as _, Result, Scalar, Spec, Tensor, composite, promote};
+use cresset_dispatch::key::ThreadKeys;
 use cresset_dispatch::observe::{self, Argument, Span};
-use cresset_kernels::Dims;
-
-/// Whether an operator that is at work was called by another one, and not by the program.
-pub(crate) fn is_inner() -> bool {
-    observe::depth() > 1
-}
+use cresset_kernels::{Dims, with_dtype};
 
 /// Whether a call that is about to be made is made by an operator, and not by the program.
 pub(crate) fn from_operator() -> bool {
     observe::depth() > 0
+}
+
+/// Until the guard drops, a new tensor is made that no derivative leads to: where the program asks for it,
+/// torch does not even say that it could.
+pub(crate) fn factory() -> Option<ThreadKeys> {
+    (observe::is_watched() && !from_operator()).then(below)
+}
+
+/// Until the guard drops, calls are those of an operator, if someone watches.
+pub(crate) fn inside() -> Option<ThreadKeys> {
+    observe::is_watched().then(below)
 }
 
 /// What a program's call says of pinned memory, and an operator's does not.
@@ -85,6 +100,25 @@ pub(crate) fn number(value: Scalar) -> Result<Tensor> {
     Ok(number)
 }
 
+/// A number as torch's programs hand it to operators that take tensors: as one, which they hold until the
+/// call is done. `None` where an operator brings it, or nobody watches.
+pub(crate) fn written(beside: &Tensor, operand: Operand<'_>) -> Result<Option<Tensor>> {
+    match operand {
+        Operand::Scalar(value) if observe::is_watched() && !from_operator() && beside.device().is_cpu() => {
+            Ok(Some(number(value)?.into_number()))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A call of a number and a tensor whose result is written over the tensor.
+pub(crate) fn over_second(name: &'static str, number: Tensor, tensor: &Tensor) -> Result<Shown> {
+    let inner = call(name, [&number, tensor], &[Argument::Tensor(tensor.argument())]);
+    let common = promote::result_type(tensor, Operand::Tensor(&number));
+    let converted = [None, converted(&number, common)?];
+    Ok(Shown { converted, _inner: inner, _number: Some(number) })
+}
+
 /// What a kernel was shown to make on its way, kept until it is done. Dropped in this order.
 #[derive(Default)]
 pub struct Shown {
@@ -95,11 +129,21 @@ pub struct Shown {
 }
 
 impl Shown {
+    /// Keeps a tensor until the kernel is done.
+    pub(crate) fn keeping(tensor: Option<Tensor>) -> Shown {
+        Shown { _number: tensor, ..Shown::default() }
+    }
+}
+
+impl Shown {
     /// The operands as the kernel is given them. Numbers stay numbers, which half precision does not
     /// round.
     pub(crate) fn pair<'a>(&'a self, (a, b): (&'a Tensor, Operand<'a>)) -> (&'a Tensor, Operand<'a>) {
         let [new_a, new_b] = self.converted.each_ref().map(Option::as_ref);
-        let b = if b.tensor().is_some() { new_b.map_or(b, Operand::Tensor) } else { b };
+        let b = match b {
+            Operand::Tensor(tensor) if !tensor.is_number() => new_b.map_or(b, Operand::Tensor),
+            number => number.plain(),
+        };
         (new_a.unwrap_or(a), b)
     }
 }
@@ -112,7 +156,7 @@ impl From<Option<Span>> for Shown {
 
 /// Shows how two operands become tensors of the element type that they meet at. `None` if they are.
 ///
-/// With `twice`, a number that an operator brought is shown as torch's second call, of tensors only.
+/// With `twice`, a number is shown as torch's second call, of tensors only.
 pub(crate) fn meet(
     name: &'static str,
     (a, b): (&Tensor, Operand<'_>),
@@ -125,7 +169,7 @@ pub(crate) fn meet(
         Operand::Scalar(value) => Some(number(value)?),
     };
     let b = number.as_ref().or(b.tensor()).expect("an operand is a tensor or was made one");
-    let inner = twice.filter(|_| number.is_some() && is_inner()).and_then(|more| call(name, [a, b], more));
+    let inner = twice.filter(|_| number.is_some()).and_then(|more| call(name, [a, b], more));
     let converted = [converted(a, common)?, converted(b, common)?];
     Ok(Some(Shown { converted, _inner: inner, _number: number }))
 }
@@ -133,6 +177,29 @@ pub(crate) fn meet(
 /// The tensor as `dtype`, if it is not.
 pub(crate) fn converted(tensor: &Tensor, dtype: DType) -> Result<Option<Tensor>> {
     (tensor.dtype() != dtype).then(|| tensor.to(dtype)).transpose()
+}
+
+/// What `compute` gives, inside the second call of an operator that torch hands an empty output.
+pub(crate) fn into_empty<I: Inputs>(
+    name: &'static str,
+    inputs: I,
+    dtype: DType,
+    compute: impl FnOnce() -> Result<Tensor>,
+) -> Result<Tensor> {
+    let out = empty_output(dtype)?;
+    within(name, inputs, &[Argument::Tensor(out.argument())], compute)
+}
+
+/// Shows how torch finds the element type of an operand and a number, and converts the operand.
+pub(crate) fn result_type(x: &Tensor, number: Scalar, dtype: DType) -> Result<Tensor> {
+    drop(call("aten::result_type", [x], &[plain(number)]));
+    x.to(dtype)
+}
+
+/// The first of two tensors in the element type that they meet at, which torch asks for.
+pub(crate) fn common(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    drop(call("aten::result_type", [a, b], &[]));
+    a.to(promote::result_type(a, Operand::Tensor(b)))
 }
 
 /// Memory of a given layout, as torch's `empty_strided` makes it.
@@ -146,19 +213,16 @@ pub(crate) fn empty_strided(layout: &Layout, dtype: DType, pinned: Argument<'_>)
     within("aten::empty_strided", NOTHING, &more, make)
 }
 
-/// An output as a reduction sees it, its dimensions of size 1, and filled to begin with.
-pub(crate) fn start_reduction(
-    out: &Tensor,
-    from: &[usize],
-    dims: &[usize],
-    keep: bool,
-    start: Option<Scalar>,
-) -> Result<()> {
-    let seen = if keep { out.alias() } else { seen_whole(out, from, dims)? };
-    match start {
-        Some(start) => seen.fill_(start),
-        None => Ok(()),
-    }
+/// An output as a reduction sees it, its dimensions of size 1.
+pub(crate) fn reduced(out: &Tensor, from: &[usize], dims: &[usize], keep: bool) -> Result<Tensor> {
+    if keep { Ok(out.alias()) } else { seen_whole(out, from, dims) }
+}
+
+/// Shows how a reduction fills its output, seen with the dimensions that it reduces.
+pub(crate) fn start_filled(out: &Tensor, from: &[usize], dims: &[usize], start: Scalar) {
+    let shape = from.iter().enumerate().map(|(dim, &size)| if dims.contains(&dim) { 1 } else { size });
+    let seen = out.layout().view(&shape.collect::<Dims>()).map(|layout| out.with_layout(layout));
+    drop(seen.map(|seen| call("aten::fill_", [&seen], &[plain(start)])));
 }
 
 fn seen_whole(out: &Tensor, from: &[usize], dims: &[usize]) -> Result<Tensor> {
@@ -169,6 +233,22 @@ fn seen_whole(out: &Tensor, from: &[usize], dims: &[usize]) -> Result<Tensor> {
         .collect();
     let shape: Dims = (0..from.len()).map(|dim| if is_reduced(&dim) { 1 } else { from[dim] }).collect();
     out.as_strided(&shape, &strides, out.layout().offset())
+}
+
+/// A float as observers see it where the program may have written an integer, as it mostly does.
+pub(crate) fn whole(value: f64) -> Argument<'static> {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        Argument::Int(value as i64)
+    } else {
+        Argument::Float(value)
+    }
+}
+
+/// The only element of a tensor, read without a call.
+pub(crate) fn only(tensor: &Tensor) -> Result<Scalar> {
+    let reading = tensor.read();
+    let view = tensor.elements(&reading);
+    Ok(with_dtype!(tensor.dtype(), T => view.only::<T>().scalar()))
 }
 
 /// A number as observers see it where it is no tensor.

@@ -4,7 +4,7 @@ use crate::autograd::{Tracking, ViewOf};
 use crate::{DType, Device, Key, Layout, Result, Storage};
 use cresset_dispatch::observe::{Identified, Identity, TensorArgument};
 use cresset_dispatch::{KeySet, key};
-use std::sync::Arc;
+use triomphe::Arc;
 
 /// An n-dimensional array on some device. A handle: cloning it copies no elements.
 #[derive(Clone)]
@@ -19,7 +19,17 @@ pub(crate) struct Inner {
     pub(crate) view: Option<ViewOf>,
     /// Whether it was made in inference mode, and must stay outside every graph.
     pub(crate) inference: bool,
+    /// Whether it is a number that a program wrote in the place of a tensor.
+    pub(crate) number: bool,
     pub(crate) tracking: Tracking,
+}
+
+impl Inner {
+    #[inline]
+    fn new(storage: Storage, layout: Layout, dtype: DType, view: Option<ViewOf>, inference: bool) -> Inner {
+        let (device, tracking) = (storage.device(), Tracking::default());
+        Inner { storage, layout, dtype, device, view, inference, number: false, tracking }
+    }
 }
 
 impl Tensor {
@@ -39,8 +49,7 @@ impl Tensor {
         inference: bool,
     ) -> Tensor {
         debug_assert!(layout.end() * dtype.size() <= storage.len(), "{layout:?} reaches beyond its storage");
-        let (device, tracking) = (storage.device(), Tracking::default());
-        Tensor(Arc::new(Inner { storage, layout, dtype, device, view, inference, tracking }))
+        Tensor(Arc::new(Inner::new(storage, layout, dtype, view, inference)))
     }
 
     /// A view: other elements of the same storage, or the same in another order. The layout must
@@ -58,7 +67,24 @@ impl Tensor {
     /// Another tensor over the same elements, outside any graph and not followed as a view.
     pub(crate) fn alias(&self) -> Tensor {
         let inner = &self.0;
-        Tensor::build(inner.storage.clone(), inner.layout.clone(), inner.dtype, None, inner.inference)
+        let mut alias =
+            Inner::new(inner.storage.clone(), inner.layout.clone(), inner.dtype, None, inner.inference);
+        alias.number = inner.number;
+        Tensor(Arc::new(alias))
+    }
+
+    /// This tensor as a number that a program wrote, which gives way to the types of tensors.
+    pub(crate) fn into_number(self) -> Tensor {
+        let inner = &self.0;
+        let (storage, layout) = (inner.storage.clone(), inner.layout.clone());
+        let mut number = Inner::new(storage, layout, inner.dtype, None, inner.inference);
+        number.number = true;
+        Tensor(Arc::new(number))
+    }
+
+    /// Whether it is a number that a program wrote in the place of a tensor.
+    pub(crate) fn is_number(&self) -> bool {
+        self.0.number
     }
 
     /// Size of each dimension.
@@ -143,7 +169,9 @@ impl Tensor {
     /// The tensor as observers see it.
     pub fn argument(&self) -> TensorArgument<'_> {
         let (shape, strides, dtype) = (self.shape(), self.strides(), self.dtype().name());
-        TensorArgument { shape, strides, dtype, source: Some(self) }
+        // A number that stands for a tensor is nobody's: it goes with its call.
+        let source = (!self.is_number()).then_some(self as &dyn Identified);
+        TensorArgument { shape, strides, dtype, source }
     }
 
     /// `dim` counted from the front; negative ones count from the back.

@@ -57,11 +57,11 @@ fn numbers_in_the_place_of_tensors_are_refused() {
     let before = x.version();
     let tensor = Operand::from(&x);
     let calls = [
-        Clamp.call([NUMBER, tensor, NUMBER]).map(drop),
-        Clamp.call_in_place([NUMBER, tensor, NUMBER]),
+        Clamp.call((&x, [None, None])).map(drop),
+        Clamp.call_in_place((&x, [None, None])),
         MaskedFill.call([NUMBER, NUMBER, tensor]).map(drop),
-        IndexFill { dim: 0 }.call([tensor, NUMBER, NUMBER]).map(drop),
-        Scatter { dim: 0, how: Combine::Replace }.call_in_place([NUMBER, tensor, tensor]),
+        IndexFill { dim: 0.into() }.call([tensor, NUMBER, NUMBER]).map(drop),
+        Scatter { dim: 0.into(), how: Combine::Replace }.call_in_place([NUMBER, tensor, tensor]),
     ];
     for (i, call) in calls.into_iter().enumerate() {
         assert!(call.is_err(), "call {i}");

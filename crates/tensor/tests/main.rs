@@ -1,5 +1,6 @@
 //! Tensors, operators and gradients on the host, as a user of the crate sees them.
 
+mod autocast;
 mod autograd;
 mod changes;
 mod checkpoints;

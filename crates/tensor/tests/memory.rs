@@ -1,8 +1,11 @@
 //! What stays in memory: bytes are counted, so these tests run one after the other.
 
+#[path = "reuse.rs"]
+mod reuse;
+
 use cresset_dispatch::memory::{Listener, Report, Slot};
 use cresset_tensor::autograd::checkpoint;
-use cresset_tensor::{DType, Result, Tensor, host_bytes_allocated};
+use cresset_tensor::{Autocast, DType, Result, Tensor, autocast, host_bytes_allocated};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -101,4 +104,26 @@ fn a_checkpoint_keeps_its_inputs_and_computes_the_rest_again() {
     let ones = y.ones_like().unwrap();
     let most = tensors_at_most(|| y.backward_with(&ones).unwrap());
     assert!(most <= LENGTH as u64 + 4, "{most} tensors more than before the pass");
+}
+
+#[test]
+fn a_parameter_is_cast_once_until_the_outermost_region_ends() -> Result<()> {
+    let _alone = alone();
+    let w = Tensor::ones([3, 3], ())?.with_grad()?;
+    let x = Tensor::ones([2, 3], ())?;
+    let before = host_bytes_allocated();
+    autocast(DType::BF16, || {
+        drop(x.linear(&w, None)?);
+        let kept = host_bytes_allocated();
+        assert!(kept > before, "the cast is kept");
+        autocast(DType::BF16, || x.linear(&w, None).map(drop))?;
+        drop(x.linear(&w, None)?);
+        assert_eq!(host_bytes_allocated(), kept, "and used again");
+        Ok(())
+    })?;
+    assert_eq!(host_bytes_allocated(), before, "nothing is left");
+    let _unkept = Autocast::to(DType::BF16).keeps_casts(false).enter()?;
+    drop(x.linear(&w, None)?);
+    assert_eq!(host_bytes_allocated(), before, "unless casts are not to be kept");
+    Ok(())
 }

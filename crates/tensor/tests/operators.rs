@@ -1,6 +1,6 @@
 //! Values, shapes, dtypes and errors of single operators.
 
-use cresset_tensor::ops::Attention;
+use cresset_tensor::ops::{Attention, BatchNorm};
 use cresset_tensor::{Cause, DType, Device, Tensor};
 
 fn f32s(tensor: &Tensor) -> Vec<f32> {
@@ -254,14 +254,14 @@ fn operators_called_with_attributes_that_make_no_sense_are_errors() {
     let index = Tensor::new([0i64, 1]).unwrap();
     let dims = || [9].into_iter().collect();
     let calls: [(&str, Result<()>); 9] = [
-        ("transpose", Transpose { a: 9, b: 0 }.call([&x]).map(drop)),
+        ("transpose", Transpose { a: 9.into(), b: 0.into() }.call([&x]).map(drop)),
         ("sum", Sum { dims: dims(), keep: false, dtype: None }.call([&x]).map(drop)),
         ("mean", Mean { dims: [0, 0].into_iter().collect(), keep: false, dtype: None }.call([&x]).map(drop)),
-        ("max", MaxDim { dim: 9, keep: false }.call([&x]).map(drop)),
-        ("argmax", Argmax { dim: Some(9), keep: false }.call([&x]).map(drop)),
+        ("max", MaxDim { dim: 9.into(), keep: false }.call([&x]).map(drop)),
+        ("argmax", Argmax { dim: Some(9.into()), keep: false }.call([&x]).map(drop)),
         ("log_softmax", LogSoftmax { dim: 9 }.call([&x]).map(drop)),
-        ("index_select", IndexSelect { dim: 9 }.call([&x, &index]).map(drop)),
-        ("index_add", IndexAdd { dim: 9, alpha: 1.into() }.call([&x, &x, &index]).map(drop)),
+        ("index_select", IndexSelect { dim: 9.into() }.call([&x, &index]).map(drop)),
+        ("index_add", IndexAdd { dim: 9.into(), alpha: 1.into() }.call([&x, &x, &index]).map(drop)),
         ("view", x.view([1i64 << 40, 1 << 40]).map(drop)),
     ];
     for (name, result) in calls {
@@ -290,7 +290,7 @@ fn an_adam_step_over_shared_memory_is_refused_or_right() {
     };
     let adam = |tensors: [&Tensor; 4]| {
         let tensors = tensors.map(Clone::clone);
-        FusedAdam.call(Batch { tensors: &tensors, rules: &[step] })
+        FusedAdam.call(Batch { tensors: &tensors, rules: &[step], steps: &[] })
     };
     let (p, m, v) =
         (Tensor::ones([2], ()).unwrap(), Tensor::zeros([2], ()).unwrap(), Tensor::zeros([2], ()).unwrap());
@@ -405,4 +405,32 @@ fn attention_on_the_host_lies_as_its_queries_do_and_is_one_node() {
     let masked = Attention { mask: Some(&mask), ..Attention::default() };
     let composed = query.scaled_dot_product_attention(&key, &value, masked).unwrap();
     assert_ne!(composed.grad_fn(), out.grad_fn());
+}
+
+#[test]
+fn batch_norm_of_nothing_leaves_running_statistics_as_they_were() {
+    for shape in [&[0, 2][..], &[0, 2, 3], &[2, 2, 0]] {
+        let (mean, variance) = (Tensor::new([1.0f32, 2.0]).unwrap(), Tensor::new([3.0f32, 4.0]).unwrap());
+        let training = BatchNorm { training: true, ..BatchNorm::default() };
+        let x = Tensor::zeros(shape, ()).unwrap();
+        let y = x.batch_norm([Some(&mean), Some(&variance)], None, None, training).unwrap();
+        assert_eq!(y.shape(), shape);
+        assert_eq!((f32s(&mean), f32s(&variance)), (vec![1.0, 2.0], vec![3.0, 4.0]));
+    }
+}
+
+/// As torch's vector code and processors with fused products have it: paths of optimizers depend on it.
+#[test]
+fn sums_with_a_factor_are_rounded_once() {
+    let of = |x: &[f64]| Tensor::new(x.to_vec()).unwrap();
+    let (xs, ys, zs) = ([0.1, -7.3, 1e10 / 3.0], [0.7, 1.0 / 3.0, 3e9 / 7.0], [1.1, 0.9, -2.0 / 3.0]);
+    let (x, y, z, alpha) = (of(&xs), of(&ys), of(&zs), 0.371_234_567_890_123_4f64);
+    let f64s = |tensor: Tensor| tensor.to_vec::<f64>().unwrap();
+    let each = |f: &dyn Fn(usize) -> f64| (0..3).map(f).collect::<Vec<f64>>();
+    assert_eq!(f64s(x.add_scaled(&y, alpha).unwrap()), each(&|i| alpha.mul_add(ys[i], xs[i])));
+    assert_eq!(f64s(x.sub_scaled(&y, alpha).unwrap()), each(&|i| (-alpha).mul_add(ys[i], xs[i])));
+    assert_eq!(f64s(x.lerp(&y, alpha).unwrap()), each(&|i| alpha.mul_add(ys[i] - xs[i], xs[i])));
+    assert_eq!(f64s(x.lerp(&y, 0.7).unwrap()), each(&|i| (0.7f64 - 1.0).mul_add(ys[i] - xs[i], ys[i])));
+    assert_eq!(f64s(x.addcmul(&y, &z, alpha).unwrap()), each(&|i| (alpha * ys[i]).mul_add(zs[i], xs[i])));
+    assert_eq!(f64s(x.add(&y).unwrap()), each(&|i| xs[i] + ys[i]));
 }

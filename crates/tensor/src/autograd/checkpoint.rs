@@ -10,7 +10,7 @@ use super::node::Node;
 use super::saved::{Kept, Place, Saved, Taken};
 use crate::op::{Given, Output};
 use crate::random::{self, Generator};
-use crate::{Cause, Error, Result, Spec, Tensor};
+use crate::{Autocast, Cause, Error, Result, Spec, Tensor};
 use parking_lot::Mutex;
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -49,6 +49,7 @@ pub fn checkpoint<O: Output>(
         again: Box::new(move |inputs| again(inputs).map(drop)),
         inputs: inputs.iter().map(Input::keep).collect::<Result<_>>()?,
         generator: random::generator(),
+        autocast: Autocast::here(),
         wanted: Mutex::default(),
         computed: Mutex::default(),
     };
@@ -64,6 +65,8 @@ pub(super) struct Frame {
     inputs: Vec<Input>,
     /// The random numbers that the first run began with.
     generator: Generator,
+    /// How its calls were cast.
+    autocast: Autocast,
     /// For each tensor that calls inside would have kept, whether it must be computed again.
     wanted: Mutex<Vec<bool>>,
     /// Those tensors, where they were computed again and nobody has taken them yet.
@@ -209,6 +212,7 @@ impl Frame {
         {
             let _inside = enter(Active::Collecting(collected.clone()));
             let _recorded = enable_grad();
+            let _cast = self.autocast.begin();
             random::replay(self.generator.clone(), || (self.again)(&inputs))?;
         }
         let tensors = std::mem::take(&mut collected.lock().tensors);

@@ -100,6 +100,8 @@ struct Run {
     ready: ReadyNodes,
     /// Gradients to be returned instead of put down.
     captures: ByNode<SmallVec<[Capture; 1]>>,
+    /// Gradients of the roots, which torch's callers hold until the end.
+    first: SmallVec<[Tensor; 1]>,
     /// The nodes to run, where not all of them are.
     leading: Option<HashSet<NodeId, BuildHasherDefault<AddressHasher>>>,
     pass: Pass,
@@ -112,6 +114,7 @@ impl Run {
             pending: Waiting::default(),
             ready: ReadyNodes::default(),
             captures: ByNode::default(),
+            first: SmallVec::new(),
             leading: None,
             pass,
         };
@@ -122,6 +125,9 @@ impl Run {
             let gradient = first_gradient(op, root, *gradient)?;
             if !starts.iter().any(|start| Arc::ptr_eq(start, &edge.node)) {
                 starts.push(edge.node.clone());
+            }
+            if observe::is_watched() {
+                run.first.push(gradient.clone());
             }
             run.pending.entry(id(&edge.node));
             run.put(&edge, gradient)?;
@@ -215,15 +221,17 @@ impl Run {
 
     /// The gradients of a node's inputs, hooks and all. Those of its outputs are let go.
     fn derive(&self, node: &Arc<Node>, grads: Grads) -> Result<Grads> {
-        let grads = complete(node, hooks::before(node, grads)?)?;
-        let results = self.run(node, &grads).map_err(|error| anomaly::explain(node, error))?;
+        let mut grads = complete(node, hooks::before(node, grads)?)?;
+        let results = self.run(node, &mut grads).map_err(|error| anomaly::explain(node, error))?;
         let results = hooks::after(node, results, &grads)?;
         check_count(node, &results)?;
         anomaly::check(node, &results)?;
         Ok(results)
     }
 
-    fn run(&self, node: &Arc<Node>, grads: &Grads) -> Result<Grads> {
+    fn run(&self, node: &Arc<Node>, grads: &mut Grads) -> Result<Grads> {
+        // Let go after the derivative is done, by the engine.
+        let saved;
         let span = observe::span(&NodeCall { node, grads, kind: Kind::Backward });
         let _span = span.map(Span::failing_on_fault);
         match &node.function {
@@ -233,15 +241,20 @@ impl Run {
                     let _one = one_at_a_time.lock();
                     accumulate(leaf, grads, self.pass)?;
                 }
+                if node.hooks.get().is_none() {
+                    grads.clear();
+                }
                 hooks::accumulated(leaf)?;
                 Ok(Grads::new())
             }
-            Function::Derive { saved, derivative } => {
-                let saved = unpack(node, saved, self.pass)?;
+            Function::Derive { saved: kept, derivative } => {
+                saved = unpack(node, kept, self.pass)?;
                 derivative(&Backward { node, saved: &saved, grads })
             }
             Function::Slices(slices) => match grads.first() {
-                Some(Some(grad)) => slices.derive(grad, |grads| self.run(&slices.changed, grads)),
+                Some(Some(grad)) => {
+                    slices.derive(grad, |grads| self.run(&slices.changed, &mut grads.clone()))
+                }
                 _ => Ok(Grads::new()),
             },
             Function::Dropped => Ok(Grads::new()),
@@ -340,7 +353,7 @@ fn complete(node: &Node, mut grads: Grads) -> Result<Grads> {
         if grads.len() <= i {
             grads.resize(i + 1, None);
         }
-        if grads[i].is_none() {
+        if grads[i].is_none() && !node.takes_missing {
             grads[i] = Some(Tensor::zeros(&output.shape, (output.dtype, output.device))?);
         }
     }
@@ -432,7 +445,10 @@ impl Call for NodeCall<'_> {
     }
 
     fn sequence(&self) -> Option<Sequence> {
-        let recorded = !matches!(self.node.function, Function::Accumulate { .. });
+        // Torch leaves the number out where a hook on a gradient runs before the node.
+        let hooked = self.kind == Kind::Evaluate
+            && self.node.hooks.get().is_some_and(|hooks| hooks.has_gradient_hooks());
+        let recorded = !matches!(self.node.function, Function::Accumulate { .. }) && !hooked;
         recorded.then_some(Sequence { number: self.node.sequence, forward_thread: self.node.thread })
     }
 }

@@ -6,7 +6,7 @@
 //! the last is taken by hooks that look at the finished sum.
 
 use super::node::{Function, Grads, Node};
-use crate::tensor::Inner;
+use super::tracking::Collected;
 use crate::{Cause, Error, Result, Tensor};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -88,19 +88,24 @@ pub(super) struct LeafHooks {
 pub(super) struct NodeHooks {
     /// Hooks of the tensors the call gave, by the number of the output.
     gradient: List<(usize, Arc<GradHook>)>,
-    /// Tensors that keep their gradient. Weak: they own the node.
-    retained: Mutex<Vec<(usize, Weak<Inner>)>>,
+    /// Where tensors keep their gradient. Weak: nobody else needs one whose tensor is gone.
+    retained: Mutex<Vec<(usize, Weak<Collected>)>>,
     before: List<Arc<BeforeHook>>,
     after: List<Arc<AfterHook>>,
 }
 
 impl NodeHooks {
-    pub(super) fn retain(&self, output: usize, tensor: &Tensor) {
-        self.retained.lock().push((output, Arc::downgrade(&tensor.0)));
+    /// Whether gradients are shown to anyone before the node runs.
+    pub(super) fn has_gradient_hooks(&self) -> bool {
+        !self.gradient.all().is_empty()
     }
 
-    pub(super) fn release(&self, tensor: &Tensor) {
-        self.retained.lock().retain(|(_, other)| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(&tensor.0)));
+    pub(super) fn retain(&self, output: usize, place: &Arc<Collected>) {
+        self.retained.lock().push((output, Arc::downgrade(place)));
+    }
+
+    pub(super) fn release(&self, place: &Arc<Collected>) {
+        self.retained.lock().retain(|(_, other)| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(place)));
     }
 }
 
@@ -195,14 +200,15 @@ pub(super) fn tensor_hooks(node: &Node, grads: &mut Grads) -> Result<()> {
         }
     }
     let retained = hooks.retained.lock().clone();
-    for (output, tensor) in retained {
-        if let (Some(Some(gradient)), Some(inner)) = (grads.get(output), tensor.upgrade()) {
-            let tensor = Tensor(inner);
-            let sum = match tensor.grad() {
+    for (output, place) in retained {
+        if let (Some(Some(gradient)), Some(place)) = (grads.get(output), place.upgrade()) {
+            let before = place.lock().clone();
+            let sum = match before {
                 Some(before) => before.add(gradient)?,
                 None => gradient.copy()?,
             };
-            tensor.put_grad(Some(sum));
+            let old = place.lock().replace(sum);
+            drop(old);
         }
     }
     Ok(())

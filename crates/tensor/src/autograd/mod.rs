@@ -37,15 +37,29 @@ pub use mode::{
     enable_grad, in_inference_mode, inference_mode, is_grad_enabled, is_inference_mode, no_grad,
     set_grad_enabled, with_grad_enabled, without_grad,
 };
-pub(crate) use node::next_sequence;
 pub use node::{Backward, Grads, Saves};
-pub(crate) use record::{record, record_in_place, records_change};
+pub(crate) use node::{next_sequence, skip_number};
+#[doc(hidden)]
+pub use record::record;
+pub(crate) use record::{record_in_place, records_change};
 pub(crate) use tracking::Tracking;
 pub(crate) use view::{How, ViewOf};
 
 /// `grads!(ctx; a, b)`: a gradient per input, computed only if someone wants it.
 #[macro_export]
 macro_rules! grads {
+    ($ctx:expr; $($input:literal => $grad:expr),+ $(,)?) => {{
+        let mut grads = $crate::Grads::new();
+        $(
+            if grads.len() <= $input {
+                grads.resize($input + 1, None);
+            }
+            if $ctx.needs($input) {
+                grads[$input] = Some($grad);
+            }
+        )+
+        Ok(grads)
+    }};
     ($ctx:expr; $($grad:expr),+ $(,)?) => {{
         let mut input = 0;
         let mut grads = $crate::Grads::new();

@@ -31,6 +31,9 @@ pub enum Saves {
     /// So many inputs from the first on, then the outputs. The other inputs are missing among what
     /// was kept.
     FirstAndOutputs(usize),
+    /// The inputs, then the outputs from this number on. The other outputs are missing among what was
+    /// kept.
+    AndOutputsFrom(usize),
 }
 
 impl Saves {
@@ -41,7 +44,7 @@ impl Saves {
     /// Whether the input with this number is kept.
     pub(super) fn input(self, number: usize) -> bool {
         match self {
-            Saves::Inputs | Saves::Both => true,
+            Saves::Inputs | Saves::Both | Saves::AndOutputsFrom(_) => true,
             Saves::InputsFrom(first) => number >= first,
             Saves::FirstAndOutputs(count) => number < count,
             Saves::Nothing | Saves::Outputs => false,
@@ -49,7 +52,12 @@ impl Saves {
     }
 
     pub(super) fn outputs(self) -> bool {
-        matches!(self, Saves::Outputs | Saves::Both | Saves::FirstAndOutputs(_))
+        matches!(self, Saves::Outputs | Saves::Both | Saves::FirstAndOutputs(_) | Saves::AndOutputsFrom(_))
+    }
+
+    /// Whether the output with this number is kept, where any are.
+    pub(super) fn output(self, number: usize) -> bool {
+        !matches!(self, Saves::AndOutputsFrom(first) if number < first)
     }
 }
 
@@ -68,6 +76,8 @@ pub(crate) struct Node {
     /// What the outputs look like, and so their gradients; a leaf tells itself.
     pub(super) outputs: SmallVec<[Gradient; 1]>,
     pub(super) function: Function,
+    /// Whether the derivative does without gradients that did not come.
+    pub(super) takes_missing: bool,
     /// What a program hung on the node.
     pub(super) hooks: OnceLock<Box<NodeHooks>>,
     /// Where the call was made, if someone may want to know.
@@ -144,6 +154,11 @@ pub(crate) fn next_sequence() -> u64 {
     SEQUENCE.get()
 }
 
+/// Leaves out a number: a call that was to be recorded failed.
+pub(crate) fn skip_number() {
+    take_sequence();
+}
+
 /// Takes the number of the next node of this thread.
 pub(super) fn take_sequence() -> u64 {
     SEQUENCE.replace(SEQUENCE.get() + 1)
@@ -162,7 +177,7 @@ impl Node {
         function: Function,
     ) -> Node {
         let (thread, outputs, hooks) = (thread::number(), SmallVec::new(), OnceLock::new());
-        Node { sequence, thread, name, edges, outputs, function, hooks, trace: None }
+        Node { sequence, thread, name, edges, outputs, function, takes_missing: false, hooks, trace: None }
     }
 
     /// The end of all paths that lead to `leaf`.
@@ -249,6 +264,11 @@ impl Backward<'_> {
         self.grads[i].as_ref().expect("the engine gives every output a gradient")
     }
 
+    /// The gradient of output `i`, if one came; for operators that [take](crate::Op::TAKES_MISSING) none.
+    pub fn grad_if_any(&self, i: usize) -> Option<&Tensor> {
+        self.grads.get(i).and_then(Option::as_ref)
+    }
+
     /// The `i`th tensor kept by [`Op::SAVES`](crate::Op::SAVES).
     pub fn saved(&self, i: usize) -> &Tensor {
         self.optional(i).expect("Op::SAVES names what the derivative uses")
@@ -267,6 +287,14 @@ impl Backward<'_> {
         match self.saved.get(i) {
             Some(Taken::Scalar(scalar)) => Operand::Scalar(*scalar),
             _ => Operand::Tensor(self.saved(i)),
+        }
+    }
+
+    /// As [`operand`](Backward::operand), if it was given at all.
+    pub(crate) fn optional_operand(&self, i: usize) -> Option<Operand<'_>> {
+        match self.saved.get(i) {
+            Some(Taken::Tensor(_) | Taken::Scalar(_)) => Some(self.operand(i)),
+            _ => None,
         }
     }
 

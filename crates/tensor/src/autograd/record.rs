@@ -5,7 +5,9 @@
 
 use super::anomaly::Trace;
 use super::mode::{check_savable, no_grad};
-use super::node::{Backward, Derivative, Edge, Function, Gradient, Grads, Node, Saves, take_sequence};
+use super::node::{
+    Backward, Derivative, Edge, Function, Gradient, Grads, Node, Saves, skip_number, take_sequence,
+};
 use super::saved::{Kept, Saved};
 use super::view::{How, Slices, check_change};
 use crate::op::{Forward, Given, InPlace, Inputs, Output};
@@ -16,13 +18,15 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Calls the operator below autograd, then attaches the recipe for its gradient.
-pub(crate) fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
+pub fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
     let mut recording = Recording::new(O::NAME, op.backward_name(inputs), O::SAVES);
+    recording.takes_missing = O::TAKES_MISSING;
     inputs.each(|given| recording.input(given));
     recording.check()?;
     let output = {
         let _below = no_grad();
-        op.forward(inputs)?
+        // A call that fails has a number, as in torch.
+        op.forward(inputs).inspect_err(|_| skip_number())?
     };
     let mut count = 0;
     output.each(|tensor| {
@@ -98,6 +102,7 @@ pub(super) struct Recording {
     inherited: How,
     refused: Option<Error>,
     outputs: SmallVec<[Gradient; 1]>,
+    takes_missing: bool,
 }
 
 impl Recording {
@@ -114,6 +119,7 @@ impl Recording {
             inherited: How::Traced,
             refused: None,
             outputs: SmallVec::new(),
+            takes_missing: false,
         }
     }
 
@@ -168,7 +174,9 @@ impl Recording {
             self.describe(tensor);
         }
         if self.saves.outputs() {
-            self.saved.push(Kept::tensor(Saved::output(tensor, number)));
+            let keeps = number.is_none_or(|number| self.saves.output(number));
+            let kept = || Kept::tensor(Saved::output(tensor, number));
+            self.saved.push(if keeps { kept() } else { Kept::Nothing });
         }
     }
 
@@ -177,6 +185,7 @@ impl Recording {
         let function = Function::Derive { saved: Mutex::new(Some(self.saved)), derivative };
         let mut node = Node::numbered(self.sequence, self.name, self.edges, function);
         node.outputs = self.outputs;
+        node.takes_missing = self.takes_missing;
         node.trace = Trace::here(self.op);
         Arc::new(node)
     }

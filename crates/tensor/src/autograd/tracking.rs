@@ -9,6 +9,9 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
+/// A gradient, or none yet.
+pub(super) type Collected = Mutex<Option<Tensor>>;
+
 /// A tensor's place in the graph; empty and cheap for those that have none.
 #[derive(Default)]
 pub(crate) struct Tracking {
@@ -28,7 +31,7 @@ struct Place {
 struct More {
     /// The end of paths to this leaf. Weak: it owns the leaf.
     accumulator: Weak<Node>,
-    grad: Option<Tensor>,
+    grad: Arc<Collected>,
     hooks: Option<Arc<LeafHooks>>,
     /// Whether a computed tensor keeps its gradient.
     retains: bool,
@@ -100,7 +103,7 @@ impl Tensor {
 
     /// The gradient collected so far.
     pub fn grad(&self) -> Option<Tensor> {
-        self.0.tracking.look(|more| more.grad.clone())
+        self.0.tracking.look(|more| more.grad.lock().clone())
     }
 
     /// Replaces the collected gradient.
@@ -137,20 +140,20 @@ impl Tensor {
     }
 
     pub(super) fn put_grad(&self, grad: Option<Tensor>) {
-        if grad.is_none() && self.0.tracking.look(|more| more.grad.as_ref().map(drop)).is_none() {
+        if grad.is_none() && self.0.tracking.look(|more| more.grad.lock().as_ref().map(drop)).is_none() {
             return;
         }
         // The old gradient is dropped after the lock: dropping it may run a lot of code.
-        let _old = self.0.tracking.update(|more| std::mem::replace(&mut more.grad, grad));
+        let _old = self.0.tracking.update(|more| std::mem::replace(&mut *more.grad.lock(), grad));
     }
 
     /// This tensor as the output that `edge` points to; if it is a view, one that came about
     /// like this.
     pub(super) fn tracked(self, edge: Edge, how: How) -> Tensor {
-        let tensor = match Arc::strong_count(&self.0) {
-            1 => self.made(how),
+        let tensor = match triomphe::Arc::is_unique(&self.0) {
+            true => self.made(how),
             // An operator gave back a tensor that others hold: its output is a view of that.
-            _ => self.with_layout(self.layout().clone()).made(How::Opaque),
+            false => self.with_layout(self.layout().clone()).made(How::Opaque),
         };
         tensor.set_origin(edge);
         tensor
@@ -166,7 +169,7 @@ impl Tensor {
         };
         self.0.tracking.tracked.store(true, Relaxed);
         if retains {
-            before.iter().for_each(|before| before.node.hooks().release(self));
+            before.iter().for_each(|before| before.node.hooks().release(&self.collected()));
             self.retain();
         }
     }
@@ -176,8 +179,13 @@ impl Tensor {
         if let Some(edge) = self.origin()
             && !self.0.tracking.update(|more| std::mem::replace(&mut more.retains, true))
         {
-            edge.node.hooks().retain(edge.output, self);
+            edge.node.hooks().retain(edge.output, &self.collected());
         }
+    }
+
+    /// Where the gradient of this tensor is kept.
+    fn collected(&self) -> Arc<Collected> {
+        self.0.tracking.update(|more| more.grad.clone())
     }
 
     /// The hooks of this leaf, none of them yet if it is the first time.
@@ -207,7 +215,22 @@ impl Tensor {
             Some(_) => 2,
             None => 1,
         };
-        Arc::strong_count(&self.0) == 1 && self.0.storage.holders() == holders && !self.0.layout.may_overlap()
+        triomphe::Arc::is_unique(&self.0)
+            && self.0.storage.holders() == holders
+            && !self.0.layout.may_overlap()
+    }
+
+    /// Whether this is the only handle of memory that it sees from the first byte to the last, is no view,
+    /// and has neither a place in a graph nor a gradient.
+    pub(crate) fn is_alone(&mut self) -> bool {
+        let Some(inner) = triomphe::Arc::get_mut(&mut self.0) else { return false };
+        let place = inner.tracking.place.get_mut();
+        inner.view.is_none()
+            && inner.storage.holders() == 1
+            && inner.layout.len() * inner.dtype.size() == inner.storage.len()
+            && !*inner.tracking.tracked.get_mut()
+            && place.origin.is_none()
+            && place.more.is_none()
     }
 
     /// Where a gradient of this tensor goes; `None` if nowhere.

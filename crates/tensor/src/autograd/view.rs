@@ -9,7 +9,7 @@ use super::engine::fit;
 use super::node::{Edge, Function, Gradient, Grads, Node};
 use super::record;
 use crate::ops::AsStrided;
-use crate::{Cause, Error, Key, Layout, Result, Tensor};
+use crate::{Cause, Error, Key, Layout, Result, Tensor, shown};
 use cresset_dispatch::key;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl ViewOf {
 
     /// Whether nobody else holds the base.
     pub(super) fn is_sole_owner(&self) -> bool {
-        Arc::strong_count(&self.base.0) == 1
+        triomphe::Arc::is_unique(&self.base.0)
     }
 }
 
@@ -73,7 +73,7 @@ impl Tensor {
 
     /// The same view, come about like this. Only for its maker: nobody else may hold it.
     pub(crate) fn made(mut self, how: How) -> Tensor {
-        if let Some(view) = Arc::get_mut(&mut self.0).and_then(|inner| inner.view.as_mut()) {
+        if let Some(view) = triomphe::Arc::get_mut(&mut self.0).and_then(|inner| inner.view.as_mut()) {
             view.how = how;
         }
         self
@@ -201,7 +201,7 @@ impl Slices {
         derive: impl FnOnce(&Grads) -> Result<Grads>,
     ) -> Result<Grads> {
         let whole = self.in_place_of_base(grad)?;
-        let part = whole.as_strided(self.view.shape(), self.view.strides(), self.view.offset())?;
+        let part = whole.as_part(self.view.clone())?;
         let mut results = derive(&smallvec![Some(part.copy()?)])?;
         if let (Some(result), Some(Some(edge))) = (results.first_mut(), self.changed.edges.first()) {
             match result.take() {
@@ -217,10 +217,10 @@ impl Slices {
     fn in_place_of_base(&self, grad: &Tensor) -> Result<Tensor> {
         let options = (grad.dtype(), grad.device());
         let whole = if self.base.is_contiguous() && self.base.offset() == 0 {
-            Tensor::empty(self.base.shape(), options)?
+            shown::new_empty_strided(grad, &self.base)?
         } else {
             let memory = Tensor::zeros([self.base.end()], options)?;
-            memory.as_strided(self.base.shape(), self.base.strides(), self.base.offset())?
+            memory.as_part(self.base.clone())?
         };
         whole.copy_(grad)?;
         Ok(whole)

@@ -4,7 +4,8 @@
 //! steps, the same for all:
 //!
 //! 1. observers are told: one load and a branch when nobody watches;
-//! 2. the keys of all tensors are joined, and this thread's exclusions removed;
+//! 2. the keys of all tensors are joined, and this thread's exclusions removed; where autocast is
+//!    on and knows the operator, its inputs are cast and it is called again;
 //! 3. if autograd is among them, `autograd::record` makes a node, and the call goes on below;
 //! 4. [`Forward::forward`] computes: operators with a [`Kernel`] infer shapes, allocate the output and
 //!    run the kernel of its device; views and compositions call other operators.
@@ -13,16 +14,18 @@ mod inputs;
 mod output;
 pub(crate) mod schema;
 
+pub use crate::autocast::casting;
 pub use crate::shown::Shown;
-pub use inputs::{Given, Inputs, Operand};
+pub use inputs::{Given, Inputs, Operand, Swap};
 pub use output::{Output, Spec};
 
+use crate::autocast;
 use crate::autograd::{self, Backward, Grads, How, Saves};
 use crate::ops;
 use crate::{Cause, Device, Error, Key, Result, Tensor};
 pub use cresset_dispatch::Table;
 use cresset_dispatch::observe::{self, Argument, Call, Name, Sequence, Span};
-use cresset_dispatch::{key, memory};
+use cresset_dispatch::{KeySet, key, memory};
 
 /// An operator: what it is called, takes, gives, and how it is differentiated.
 pub trait Op: Clone + Send + Sync + Sized + 'static {
@@ -40,8 +43,11 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     /// How many of the outputs, from the first on, have gradients. With 0, only a change in place
     /// is recorded, for what the target held before has no influence any more.
     const DIFFERENTIABLE: usize = usize::MAX;
+    /// Whether the derivative knows what to do where no gradient came to an output, and asks by
+    /// [`Backward::grad_if_any`]. Others are given zeros.
+    const TAKES_MISSING: bool = false;
     /// The tensors it takes.
-    type Inputs<'a>: Inputs;
+    type Inputs<'a>: for<'b> Inputs<For<'b> = Self::Inputs<'b>>;
     /// The tensors it gives.
     type Output: Output;
 
@@ -74,14 +80,18 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     {
         let span = observe::span(&InFlight { op: &self, inputs, name: Self::NAME });
         let keys = inputs.keys().here();
-        let outcome =
-            if keys.contains(Key::AUTOGRAD) && !Self::BACKWARD.is_empty() && Self::DIFFERENTIABLE > 0 {
-                autograd::record(self, inputs)
-            } else if Self::VIEW && Self::Output::SEVERAL {
-                Ok(self.forward(inputs)?.map(|_, tensor| tensor.made(How::OneOfSeveral)))
-            } else {
-                self.forward(inputs)
-            };
+        let outcome = if const { autocast::is_listed(Self::NAME) } && autocast::is_on() {
+            autocast::call(self, inputs)
+        } else if keys.contains(Key::AUTOGRAD) && !Self::BACKWARD.is_empty() && Self::DIFFERENTIABLE > 0 {
+            self.recorded(inputs)
+        } else {
+            // What an operator calls lies below autograd, recorded or not.
+            let _below = span.is_some().then(below);
+            match Self::VIEW && Self::Output::SEVERAL {
+                true => Ok(self.forward(inputs)?.map(|_, tensor| tensor.made(How::OneOfSeveral))),
+                false => self.forward(inputs),
+            }
+        };
         if let Some(span) = &span
             && span.wants_results()
         {
@@ -97,12 +107,22 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
 pub trait Forward: Op {
     /// Computes the output.
     fn forward(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output>;
+
+    /// Computes the output and attaches the recipe for its gradient.
+    fn recorded(self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
+        autograd::record(self, inputs)
+    }
 }
 
 impl<K: Kernel> Forward for K {
     #[inline]
     fn forward(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
         self.launch(inputs)
+    }
+
+    #[inline]
+    fn recorded(self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
+        self.record(inputs)
     }
 }
 
@@ -150,12 +170,26 @@ pub trait Kernel: Op {
     /// Counts the changes that a kernel made to its inputs, if it makes any.
     fn changed(&self, _inputs: Self::Inputs<'_>) {}
 
-    /// Allocates the output and fills it.
-    #[inline]
+    /// Allocates the output and fills it. [`kernel_table!`] gives each operator its own, compiled where
+    /// the operator is and not again in every crate that calls it.
     fn launch(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
+        self.launch_here(inputs)
+    }
+
+    /// As [`launch`](Kernel::launch), for a call that is recorded.
+    fn record(self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
+        autograd::record(self, inputs)
+    }
+
+    /// As [`launch`](Kernel::launch), compiled where it is called.
+    #[inline(always)]
+    fn launch_here(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
         if observe::is_watched()
             && inputs.keys().backend() == Ok(Key::CPU)
-            && let Some(output) = self.shown(inputs)?
+            && let Some(output) = {
+                let _below = below();
+                self.shown(inputs)?
+            }
         {
             return Ok(output);
         }
@@ -209,8 +243,15 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
     /// In-place kernels plugged in by devices. Written by [`kernel_table!`].
     fn in_place_table() -> &'static Table<InPlaceFn<Self>>;
 
-    /// Calls the in-place form: the first input is changed.
+    /// Calls the in-place form: the first input is changed. As [`launch`](Kernel::launch), compiled where
+    /// the operator is.
     fn call_in_place(self, inputs: Self::Inputs<'_>) -> Result<()> {
+        self.call_in_place_here(inputs)
+    }
+
+    /// As [`call_in_place`](InPlace::call_in_place), compiled where it is called.
+    #[inline(always)]
+    fn call_in_place_here(self, inputs: Self::Inputs<'_>) -> Result<()> {
         let span = observe::span(&InFlight { op: &self, inputs, name: Self::IN_PLACE });
         let span = span.map(Span::failing_on_fault);
         let Some(target) = first(inputs) else {
@@ -224,6 +265,7 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
         if autograd::records_change(inputs.keys(), &target) {
             autograd::record_in_place(self, inputs, &target)?;
         } else {
+            let _below = span.is_some().then(below);
             self.change(inputs, &target)?;
         }
         if let Some(span) = span.filter(Span::wants_results) {
@@ -399,8 +441,9 @@ impl<O: Op> Call for InFlight<'_, '_, O> {
         self.op.arguments(self.inputs, visit);
     }
 
+    /// Torch counts none for forms in place.
     fn flops(&self) -> u64 {
-        self.op.flops(self.inputs)
+        if self.name == O::NAME { self.op.flops(self.inputs) } else { 0 }
     }
 
     fn sequence(&self) -> Option<Sequence> {
@@ -408,9 +451,16 @@ impl<O: Op> Call for InFlight<'_, '_, O> {
     }
 }
 
+/// Until the guard drops, calls are those of an operator that has a derivative itself, as observers see
+/// them.
+pub(crate) fn below() -> key::ThreadKeys {
+    key::exclude(KeySet::LINKS)
+}
+
 /// The number that the next node will get, where calls are being recorded.
 pub(crate) fn sequence_here() -> Option<Sequence> {
-    let recording = !key::excluded().contains(Key::AUTOGRAD);
+    let excluded = key::excluded();
+    let recording = !excluded.contains(Key::AUTOGRAD) && !excluded.contains(Key::LINKS);
     recording.then(|| Sequence { number: autograd::next_sequence(), forward_thread: 0 })
 }
 
@@ -421,12 +471,30 @@ pub(crate) fn sequence_here() -> Option<Sequence> {
 #[macro_export]
 macro_rules! kernel_table {
     (in place $op:ty) => {
+        fn call_in_place(self, inputs: <$op as $crate::Op>::Inputs<'_>) -> $crate::Result<()> {
+            $crate::op::InPlace::call_in_place_here(self, inputs)
+        }
+
         fn in_place_table() -> &'static $crate::op::Table<$crate::op::InPlaceFn<$op>> {
             static TABLE: $crate::op::Table<$crate::op::InPlaceFn<$op>> = $crate::op::Table::new();
             &TABLE
         }
     };
     ($op:ty) => {
+        fn launch(
+            &self,
+            inputs: <$op as $crate::Op>::Inputs<'_>,
+        ) -> $crate::Result<<$op as $crate::Op>::Output> {
+            $crate::Kernel::launch_here(self, inputs)
+        }
+
+        fn record(
+            self,
+            inputs: <$op as $crate::Op>::Inputs<'_>,
+        ) -> $crate::Result<<$op as $crate::Op>::Output> {
+            $crate::autograd::record(self, inputs)
+        }
+
         fn table() -> &'static $crate::op::Table<$crate::op::KernelFn<$op>> {
             static TABLE: $crate::op::Table<$crate::op::KernelFn<$op>> = $crate::op::Table::new();
             &TABLE

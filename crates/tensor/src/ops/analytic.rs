@@ -41,8 +41,12 @@ pairs! {
         saves Saves::Inputs, differentiable 1, floats(functions::Xlogy), |ctx| {
             let (a, b) = (ctx.saved(0), ctx.operand(1));
             grads!(ctx;
-                ctx.grad().xlogy(b)?.zero_where(&a.eq(0)?.logical_and(&at_most_zero(b, a)?)?)?,
-                ctx.grad().mul(a)?.div(b)?,
+                1 => ctx.grad().mul(a)?.div(b)?,
+                0 => {
+                    let grad = ctx.grad().xlogy(b)?;
+                    let undefined = at_most_zero(b, a)?;
+                    grad.masked_fill(&a.eq(0.0)?.bitwise_and(&undefined)?, 0.0)?
+                },
             )
         };
     /// 0 below 0 and 1 above; at 0 the element of the other. Has no gradient.
@@ -54,7 +58,7 @@ pairs! {
 /// Where an operand is 0 or less.
 fn at_most_zero(operand: Operand<'_>, like: &Tensor) -> Result<Tensor> {
     match operand {
-        Operand::Tensor(tensor) => tensor.le(0),
+        Operand::Tensor(tensor) => tensor.le(0.0),
         Operand::Scalar(number) => {
             like.new_full([], Scalar::Bool(number.as_f64() <= 0.0), crate::DType::Bool)
         }

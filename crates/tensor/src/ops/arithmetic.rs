@@ -5,7 +5,7 @@ use super::{scalar_argument, scaled};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, Shown, kernel_table};
 use crate::{
-    Backward, Cause, DType, Error, Grads, Inputs, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads,
+    Backward, Cause, DType, Error, Grads, Inputs, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads, shown,
 };
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{elementwise, functions};
@@ -49,7 +49,7 @@ fn check_difference(op: &'static str, (a, b): Pair<'_>) -> Result<()> {
 /// One line per operator with a factor for one of its operands.
 macro_rules! sums {
     ($($(#[$doc:meta])* $op:ident: $name:literal, $backward:literal / $by_number:literal, $flops:expr,
-        |$self:ident, $inputs:ident| $infer:expr, |$a:ident, $b:ident| $order:expr, $function:ident,
+        |$self:ident, $inputs:ident| $infer:expr, |$a:ident, $b:ident| $order:expr, $function:ident, shown $shown:ident,
         |$ctx:ident, $alpha:ident| $derivative:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ macro_rules! sums {
             }
 
             fn shown(&self, inputs: Pair<'_>) -> Result<Option<Tensor>> {
-                pair::shown(self, inputs, &[scalar_argument(self.alpha)])
+                $shown(self, inputs, self.alpha)
             }
 
             fn cpu(&self, ($a, $b): Pair<'_>, out: &Tensor) -> Result<()> {
@@ -118,18 +118,42 @@ sums! {
     /// `a + alpha * b`; for truths, whether either is true.
     Add: "aten::add", "AddBackward0" / "AddBackward1", elements,
         |self, inputs| check_alpha(Self::NAME, self.alpha, meet(Self::NAME, inputs)?),
-        |a, b| (Operand::Tensor(a), b), Add,
-        |ctx, alpha| grads!(ctx; ctx.grad().clone(), scaled(ctx.grad().clone(), alpha)?);
+        |a, b| (Operand::Tensor(a), b), Add, shown show_sum,
+        |ctx, alpha| grads!(ctx; 1 => scaled(ctx.grad().clone(), alpha)?, 0 => ctx.grad().clone());
     /// `a - alpha * b`
     Sub: "aten::sub", "SubBackward0" / "SubBackward1", nothing,
         |self, inputs| infer_difference(Self::NAME, self.alpha, inputs),
-        |a, b| (Operand::Tensor(a), b), Sub,
-        |ctx, alpha| grads!(ctx; ctx.grad().clone(), scaled(ctx.grad().neg()?, alpha)?);
+        |a, b| (Operand::Tensor(a), b), Sub, shown show_sum,
+        |ctx, alpha| grads!(ctx; 1 => scaled(ctx.grad().neg()?, alpha)?, 0 => ctx.grad().clone());
     /// `b - alpha * a`
     Rsub: "aten::rsub", "RsubBackward1" / "RsubBackward1", nothing,
         |self, inputs| infer_difference(Self::NAME, self.alpha, inputs),
-        |a, b| (b, Operand::Tensor(a)), Sub,
-        |ctx, alpha| grads!(ctx; scaled(ctx.grad().neg()?, alpha)?, ctx.grad().clone());
+        |a, b| (b, Operand::Tensor(a)), Sub, shown show_turned,
+        |ctx, alpha| grads!(ctx; 1 => ctx.grad().clone(), 0 => scaled(ctx.grad().neg()?, alpha)?);
+}
+
+fn show_sum<O>(op: &O, inputs: Pair<'_>, alpha: Scalar) -> Result<Option<Tensor>>
+where
+    for<'a> O: Kernel + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+{
+    pair::shown(op, inputs, &[scalar_argument(alpha)])
+}
+
+/// Torch subtracts the other way round, from a number made a tensor.
+fn show_turned(op: &Rsub, (a, b): Pair<'_>, alpha: Scalar) -> Result<Option<Tensor>> {
+    let number = match b {
+        Operand::Scalar(value) => Some(shown::number(value)?.into_number()),
+        Operand::Tensor(_) => None,
+    };
+    let Some(b) = number.as_ref().or(b.tensor()) else { return Ok(None) };
+    shown::within("aten::sub", [b, a], &[scalar_argument(alpha)], || {
+        let pair = (a, Operand::Tensor(b));
+        match shown::meet(Rsub::NAME, pair, op.infer(pair)?.dtype, None)? {
+            Some(shown) => op.computed(shown.pair(pair)),
+            None => op.computed(pair),
+        }
+    })
+    .map(Some)
 }
 
 fn infer_difference(op: &'static str, alpha: Scalar, inputs: Pair<'_>) -> Result<Spec> {
@@ -179,7 +203,7 @@ impl Op for Mul {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().mul(ctx.operand(1))?, ctx.grad().mul(ctx.saved(0))?)
+        grads!(ctx; 1 => ctx.grad().mul(ctx.saved(0))?, 0 => ctx.grad().mul(ctx.operand(1))?)
     }
 
     fn backward_name(&self, inputs: Pair<'_>) -> &'static str {
@@ -223,8 +247,10 @@ impl InPlace for Mul {
         pair::elements::change(self, functions::Mul, inputs)
     }
 
-    fn shown_in_place(&self, inputs: Pair<'_>) -> Result<Shown> {
-        pair::shown_in_place(self, inputs, &[])
+    /// Torch multiplies a number by the tensor, over the tensor.
+    fn shown_in_place(&self, (a, b): Pair<'_>) -> Result<Shown> {
+        let Operand::Scalar(value) = b else { return pair::shown_in_place(self, (a, b), &[]) };
+        shown::over_second(Self::NAME, shown::number(value)?.into_number(), a)
     }
 }
 
@@ -237,7 +263,13 @@ impl Op for Div {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let b = ctx.operand(1);
-        grads!(ctx; ctx.grad().div(b)?, ctx.grad().neg()?.mul(&ctx.saved(0).div(b)?.div(b)?)?)
+        grads!(ctx;
+            1 => {
+                let slope = ctx.saved(0).div(b)?.div(b)?;
+                ctx.grad().neg()?.mul(&slope)?
+            },
+            0 => ctx.grad().div(b)?,
+        )
     }
 
     fn backward_name(&self, inputs: Pair<'_>) -> &'static str {
@@ -287,7 +319,7 @@ const ONE: Scalar = Scalar::Int(1);
 impl Tensor {
     /// The sum of this and `other`, a tensor or a number. For truths, whether either is true.
     pub fn add<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-        Add { alpha: ONE }.call((self, other.into()))
+        pair::call(Add { alpha: ONE }, self, other.into())
     }
 
     /// `self + alpha * other`
@@ -296,12 +328,12 @@ impl Tensor {
         other: impl Into<Operand<'a>>,
         alpha: impl Into<Scalar>,
     ) -> Result<Tensor> {
-        Add { alpha: alpha.into() }.call((self, other.into()))
+        pair::call(Add { alpha: alpha.into() }, self, other.into())
     }
 
     /// The difference of this and `other`, a tensor or a number.
     pub fn sub<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-        Sub { alpha: ONE }.call((self, other.into()))
+        pair::call(Sub { alpha: ONE }, self, other.into())
     }
 
     /// `self - alpha * other`
@@ -310,7 +342,7 @@ impl Tensor {
         other: impl Into<Operand<'a>>,
         alpha: impl Into<Scalar>,
     ) -> Result<Tensor> {
-        Sub { alpha: alpha.into() }.call((self, other.into()))
+        pair::call(Sub { alpha: alpha.into() }, self, other.into())
     }
 
     /// The difference of `other` and this.
@@ -329,12 +361,12 @@ impl Tensor {
 
     /// The product of this and `other`, a tensor or a number. For truths, whether both are true.
     pub fn mul<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-        Mul.call((self, other.into()))
+        pair::call(Mul, self, other.into())
     }
 
     /// The quotient of this and `other`, a tensor or a number. Integers give floats.
     pub fn div<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-        Div.call((self, other.into()))
+        pair::call(Div, self, other.into())
     }
 
     /// The quotient of `other` and this.
@@ -344,31 +376,31 @@ impl Tensor {
 
     /// Adds `other` in place.
     pub fn add_<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<()> {
-        Add { alpha: ONE }.call_in_place((self, other.into()))
+        pair::call_in_place(Add { alpha: ONE }, self, other.into())
     }
 
     /// Adds `alpha * other` in place.
     pub fn add_scaled_<'a>(&'a self, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>) -> Result<()> {
-        Add { alpha: alpha.into() }.call_in_place((self, other.into()))
+        pair::call_in_place(Add { alpha: alpha.into() }, self, other.into())
     }
 
     /// Takes `other` away in place.
     pub fn sub_<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<()> {
-        Sub { alpha: ONE }.call_in_place((self, other.into()))
+        pair::call_in_place(Sub { alpha: ONE }, self, other.into())
     }
 
     /// Takes `alpha * other` away in place.
     pub fn sub_scaled_<'a>(&'a self, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>) -> Result<()> {
-        Sub { alpha: alpha.into() }.call_in_place((self, other.into()))
+        pair::call_in_place(Sub { alpha: alpha.into() }, self, other.into())
     }
 
     /// Multiplies by `other` in place.
     pub fn mul_<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<()> {
-        Mul.call_in_place((self, other.into()))
+        pair::call_in_place(Mul, self, other.into())
     }
 
     /// Divides by `other` in place.
     pub fn div_<'a>(&'a self, other: impl Into<Operand<'a>>) -> Result<()> {
-        Div.call_in_place((self, other.into()))
+        pair::call_in_place(Div, self, other.into())
     }
 }

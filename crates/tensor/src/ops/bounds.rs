@@ -3,10 +3,11 @@
 use super::broadcast;
 use super::pair::{self, Pair, meet, no_truths, pairs};
 use crate::autograd::Saves;
-use crate::op::{InPlace, Operand, kernel_table};
+use crate::op::{InPlace, Operand, Shown, kernel_table};
 use crate::promote::common_type;
-use crate::{Backward, DType, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
-use cresset_kernels::{elementwise, functions};
+use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::{Dims, elementwise, functions};
 use std::borrow::Cow;
 
 pairs! {
@@ -14,13 +15,13 @@ pairs! {
     Maximum, maximum; "aten::maximum", "MaximumBackward0", saves Saves::Inputs, differentiable 1,
         elements(functions::Maximum), |ctx| {
             let (a, b) = (ctx.saved(0), ctx.operand(1));
-            grads!(ctx; shared(ctx)?.zero_where(&a.lt(b)?)?, shared(ctx)?.zero_where(&a.gt(b)?)?)
+            grads!(ctx; 1 => beyond(ctx, b, a.gt(b)?)?, 0 => beyond(ctx, b, a.lt(b)?)?)
         };
     /// The smaller of each element and that of the other; NaN if either is. Equals share their gradient.
     Minimum, minimum; "aten::minimum", "MinimumBackward0", saves Saves::Inputs, differentiable 1,
         elements(functions::Minimum), |ctx| {
             let (a, b) = (ctx.saved(0), ctx.operand(1));
-            grads!(ctx; shared(ctx)?.zero_where(&a.gt(b)?)?, shared(ctx)?.zero_where(&a.lt(b)?)?)
+            grads!(ctx; 1 => beyond(ctx, b, a.lt(b)?)?, 0 => beyond(ctx, b, a.gt(b)?)?)
         };
     /// The larger of each element and that of the other; the other one if either is NaN. Equals share their
     /// gradient.
@@ -46,11 +47,6 @@ fn chosen(ctx: &Backward<'_>, wins: fn(&Tensor, Operand<'_>) -> Result<Tensor>) 
     )
 }
 
-/// The gradient, halved where both operands are the same.
-fn shared(ctx: &Backward<'_>) -> Result<Tensor> {
-    ctx.saved(0).eq(ctx.operand(1))?.choose(&ctx.grad().div(2)?, ctx.grad())
-}
-
 /// One line per bound.
 macro_rules! bounds {
     ($($(#[$doc:meta])* $op:ident, $method:ident / $method_:ident: $name:literal, $in_place:literal,
@@ -68,14 +64,14 @@ macro_rules! bounds {
             type Output = Tensor;
 
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-                let (x, bound) = (ctx.saved(0), ctx.operand(1));
+                let (x, bound, grad) = (ctx.saved(0), ctx.operand(1), ctx.grad());
                 if bound.tensor().is_none() {
-                    return grads!(ctx; x.$inside(bound)?.choose(ctx.grad(), 0)?);
+                    return grads!(ctx; {
+                        let zero = Tensor::scalar_tensor(0.0, (grad.dtype(), grad.device()))?;
+                        x.$inside(bound)?.choose(grad, &zero)?
+                    });
                 }
-                grads!(ctx;
-                    shared(ctx)?.zero_where(&x.$outside(bound)?)?,
-                    shared(ctx)?.zero_where(&x.$inside(bound)?)?,
-                )
+                grads!(ctx; 1 => beyond(ctx, bound, x.$inside(bound)?)?, 0 => beyond(ctx, bound, x.$outside(bound)?)?)
             }
 
             fn backward_name(&self, (_, bound): Pair<'_>) -> &'static str {
@@ -130,38 +126,94 @@ bounds! {
         "ClampMaxBackward1" by number "ClampMaxBackward0", Minimum, lt, gt;
 }
 
-/// Each element, but at least the second operand and at most the third, which wins if they cross.
+/// Each element, but at least the first bound and at most the second, which wins if they cross. Either
+/// may be missing.
 #[derive(Clone, Debug)]
 pub struct Clamp;
+
+type Bounded<'a> = (&'a Tensor, [Option<Operand<'a>>; 2]);
 
 impl Op for Clamp {
     const NAME: &'static str = "aten::clamp";
     const BACKWARD: &'static str = "ClampBackward0";
     const SAVES: Saves = Saves::Inputs;
-    type Inputs<'a> = [Operand<'a>; 3];
+    type Inputs<'a> = Bounded<'a>;
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let (x, min, max, grad) = (ctx.saved(0), ctx.operand(1), ctx.operand(2), ctx.grad());
-        if min.tensor().or(max.tensor()).is_none() {
-            return grads!(ctx; x.gt(min)?.logical_and(&x.lt(max)?)?.choose(grad, 0)?);
+        let (x, grad) = (ctx.saved(0), ctx.grad());
+        match [ctx.optional_operand(1), ctx.optional_operand(2)] {
+            [Some(min), None] if min.tensor().is_some() => grads!(ctx;
+                0 => beyond(ctx, min, x.lt(min)?)?,
+                1 => beyond(ctx, min, x.gt(min)?)?,
+                2 => grad.zeros_like()?,
+            ),
+            [None, Some(max)] if max.tensor().is_some() => grads!(ctx;
+                0 => beyond(ctx, max, x.gt(max)?)?,
+                1 => grad.zeros_like()?,
+                2 => beyond(ctx, max, x.lt(max)?)?,
+            ),
+            [Some(min), Some(max)] if min.tensor().or(max.tensor()).is_some() => between(ctx, min, max),
+            bounds => grads!(ctx; within_numbers(grad, x, bounds)?),
         }
-        let (min, max) = (bound(min, x)?, bound(max, x)?);
-        let ordered = min.le(&*max)?;
-        let hits = [
-            x.ge(&*min)?.logical_and(&x.le(&*max)?)?,
-            x.le(&*min)?.logical_and(&ordered)?,
-            x.ge(&*max)?.logical_or(&max.le(&*min)?)?,
-        ];
-        // All operands that the result is equal to share the gradient.
-        let count = hits[0].to_dtype(DType::I64)?.add(&hits[1])?.add(&hits[2])?;
-        let share = grad.div(&count)?;
-        grads!(ctx; hits[0].choose(&share, 0)?, hits[1].choose(&share, 0)?, hits[2].choose(&share, 0)?)
     }
 
-    fn backward_name(&self, [_, min, max]: [Operand<'_>; 3]) -> &'static str {
-        if min.tensor().or(max.tensor()).is_some() { Self::BACKWARD } else { "ClampBackward1" }
+    fn arguments(&self, (x, bounds): Bounded<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        bounds.into_iter().for_each(|bound| {
+            visit(bound.map_or(Argument::None, |bound| bound.given().into_argument()));
+        });
     }
+
+    fn backward_name(&self, (_, bounds): Bounded<'_>) -> &'static str {
+        if are_tensors(bounds) { Self::BACKWARD } else { "ClampBackward1" }
+    }
+}
+
+fn are_tensors(bounds: [Option<Operand<'_>>; 2]) -> bool {
+    bounds.into_iter().flatten().any(|bound| bound.tensor().is_some())
+}
+
+/// The gradient of what lies inside of numbers.
+fn within_numbers(grad: &Tensor, x: &Tensor, bounds: [Option<Operand<'_>>; 2]) -> Result<Tensor> {
+    if bounds.iter().all(Option::is_none) {
+        return Ok(grad.clone());
+    }
+    let zero = Tensor::scalar_tensor(0.0, (grad.dtype(), grad.device()))?;
+    let inside = match bounds {
+        [Some(min), Some(max)] => {
+            let inside = x.gt(min)?;
+            inside.logical_and_(&x.lt(max)?)?;
+            inside
+        }
+        [Some(min), None] => x.gt(min)?,
+        [None, Some(max)] => x.lt(max)?,
+        [None, None] => return Ok(grad.clone()),
+    };
+    inside.choose(grad, &zero)
+}
+
+/// The gradient on one side of a bound, which takes half of it where it is met.
+fn beyond(ctx: &Backward<'_>, bound: Operand<'_>, outside: Tensor) -> Result<Tensor> {
+    let half = ctx.grad().div(2)?;
+    let grad = ctx.saved(0).eq(bound)?.choose(&half, ctx.grad())?;
+    grad.masked_fill_(&outside, 0)?;
+    Ok(grad)
+}
+
+/// The gradients of an element and two bounds: all operands that the result is equal to share it.
+fn between(ctx: &Backward<'_>, min: Operand<'_>, max: Operand<'_>) -> Result<Grads> {
+    let x = ctx.saved(0);
+    let (min, max) = (bound(min, x)?, bound(max, x)?);
+    let ordered = min.le(&*max)?;
+    let hits = [
+        x.ge(&*min)?.logical_and(&x.le(&*max)?)?,
+        x.le(&*min)?.logical_and(&ordered)?,
+        x.ge(&*max)?.logical_or(&max.le(&*min)?)?,
+    ];
+    let count = hits[0].to_dtype(DType::I64)?.add(&hits[1])?.add(&hits[2])?;
+    let share = ctx.grad().div(&count)?;
+    grads!(ctx; hits[0].choose(&share, 0)?, hits[1].choose(&share, 0)?, hits[2].choose(&share, 0)?)
 }
 
 /// A bound as a tensor.
@@ -175,35 +227,100 @@ fn bound<'a>(operand: Operand<'a>, x: &Tensor) -> Result<Cow<'a, Tensor>> {
 impl Kernel for Clamp {
     kernel_table!(Clamp);
 
-    fn infer(&self, operands: [Operand<'_>; 3]) -> Result<Spec> {
-        let [x, min, max] = operands;
-        super::places::must_be_tensor(Self::NAME, x)?;
-        let shape = broadcast(Self::NAME, x.shape(), min.shape())?;
-        let shape = broadcast(Self::NAME, &shape, max.shape())?;
-        no_truths(Self::NAME, Spec { shape, dtype: common_type(operands) })
+    fn infer(&self, (x, bounds): Bounded<'_>) -> Result<Spec> {
+        if bounds.iter().all(Option::is_none) {
+            return Err(Error::new(
+                Cause::Argument,
+                Self::NAME,
+                "needs a bound: the least, the most, or both",
+            ));
+        }
+        let mut shape = Dims::from_slice(x.shape());
+        for bound in bounds.into_iter().flatten() {
+            shape = broadcast(Self::NAME, &shape, bound.shape())?;
+        }
+        let operands = [Some(Operand::Tensor(x))].into_iter().chain(bounds).flatten();
+        let spec = Spec { shape, dtype: common_type(operands) };
+        // One bound that is a tensor compares, which truths can do.
+        if bounds.iter().any(Option::is_none) && are_tensors(bounds) {
+            Ok(spec)
+        } else {
+            no_truths(Self::NAME, spec)
+        }
     }
 
-    fn cpu(&self, [x, min, max]: [Operand<'_>; 3], out: &Tensor) -> Result<()> {
+    fn shown(&self, (x, bounds): Bounded<'_>) -> Result<Option<Tensor>> {
+        if are_tensors(bounds) {
+            return Ok(None);
+        }
+        let converted = x.to(self.infer((x, bounds))?.dtype)?;
+        self.computed((&converted, bounds)).map(Some)
+    }
+
+    fn cpu(&self, (x, [min, max]): Bounded<'_>, out: &Tensor) -> Result<()> {
         let dtype = out.dtype();
-        cpu::map2(x, min, dtype, out, |x, min, out| elementwise::binary(functions::Maximum, x, min, out))?;
-        cpu::change(out, [max], |out, [max]| elementwise::binary_in_place(functions::Minimum, out, max))
+        match min {
+            Some(min) => cpu::map2(Operand::Tensor(x), min, dtype, out, |x, min, out| {
+                elementwise::binary(functions::Maximum, x, min, out);
+            })?,
+            None => cpu::map(x, dtype, out, elementwise::copy)?,
+        }
+        match max {
+            Some(max) => cpu::change(out, [max], |out, [max]| {
+                elementwise::binary_in_place(functions::Minimum, out, max);
+            }),
+            None => Ok(()),
+        }
     }
 }
 
 impl InPlace for Clamp {
     const IN_PLACE: &'static str = "aten::clamp_";
     kernel_table!(in place Clamp);
+
+    fn cpu_in_place(&self, (x, bounds): Bounded<'_>) -> Result<()> {
+        if self.infer((x, bounds))?.dtype != x.dtype() {
+            return self.write_copy((x, bounds));
+        }
+        let [min, max] = bounds;
+        if let Some(min) = min {
+            cpu::change(x, [min], |x, [min]| elementwise::binary_in_place(functions::Maximum, x, min))?;
+        }
+        match max {
+            Some(max) => {
+                cpu::change(x, [max], |x, [max]| elementwise::binary_in_place(functions::Minimum, x, max))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn shown_in_place(&self, (x, bounds): Bounded<'_>) -> Result<Shown> {
+        if !are_tensors(bounds) {
+            x.to(self.infer((x, bounds))?.dtype)?;
+        }
+        Ok(Shown::default())
+    }
 }
 
 impl Tensor {
     /// Each element, but at least `min` and at most `max`, tensors or numbers. If the two cross, `max`
     /// it is. [`clamp_min`](Tensor::clamp_min) and [`clamp_max`](Tensor::clamp_max) take one of them.
     pub fn clamp<'a>(&'a self, min: impl Into<Operand<'a>>, max: impl Into<Operand<'a>>) -> Result<Tensor> {
-        Clamp.call([Operand::Tensor(self), min.into(), max.into()])
+        self.clamp_between(Some(min.into()), Some(max.into()))
+    }
+
+    /// As [`clamp`](Tensor::clamp), where either bound may be missing.
+    pub fn clamp_between<'a>(&'a self, min: Option<Operand<'a>>, max: Option<Operand<'a>>) -> Result<Tensor> {
+        Clamp.call((self, [min, max]))
     }
 
     /// As [`clamp`](Tensor::clamp), in place.
     pub fn clamp_<'a>(&'a self, min: impl Into<Operand<'a>>, max: impl Into<Operand<'a>>) -> Result<()> {
-        Clamp.call_in_place([Operand::Tensor(self), min.into(), max.into()])
+        self.clamp_between_(Some(min.into()), Some(max.into()))
+    }
+
+    /// As [`clamp_between`](Tensor::clamp_between), in place.
+    pub fn clamp_between_<'a>(&'a self, min: Option<Operand<'a>>, max: Option<Operand<'a>>) -> Result<()> {
+        Clamp.call_in_place((self, [min, max]))
     }
 }

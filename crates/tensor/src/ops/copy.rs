@@ -101,12 +101,15 @@ pub struct Copy;
 
 impl Op for Copy {
     const NAME: &'static str = "aten::copy";
-    const BACKWARD: &'static str = "CopyBackwards";
+    const BACKWARD: &'static str = "torch::autograd::CopyBackwards";
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().zeros_like()?, ctx.grad().clone())
+        grads!(ctx;
+            ctx.grad().zeros_like_with(MemoryFormat::Contiguous)?,
+            ctx.grad().to_options((ctx.dtype(1), ctx.device(1)).into())?
+        )
     }
 
     fn arguments(&self, [to, from]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {

@@ -1,5 +1,6 @@
 //! How far tensors are from each other, and what is left when length is taken away.
 
+use crate::autocast;
 use crate::{Cause, Error, Result, Tensor, composite};
 
 impl Tensor {
@@ -47,6 +48,9 @@ impl Tensor {
     pub fn cdist(&self, other: &Tensor, p: f64) -> Result<Tensor> {
         const NAME: &str = "aten::cdist";
         let _span = composite(NAME, [self, other], |_| {});
+        if let Some(cast) = autocast::casting(NAME, [self, other], |[a, b]| a.cdist(b, p)) {
+            return cast;
+        }
         let refused = |cause: Cause, text: std::fmt::Arguments<'_>| Err(Error::new(cause, NAME, text));
         if self.dim() < 2 || other.dim() < 2 || self.shape().last() != other.shape().last() {
             let text = format_args!(

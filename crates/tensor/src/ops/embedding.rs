@@ -4,7 +4,7 @@ use super::places::{check_index, out_of_range, pick};
 use super::{check_float, select_rows};
 use crate::autograd::Saves;
 use crate::op::{InPlace, kernel_table};
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, grads, no_grad};
+use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads, no_grad};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, index};
 
@@ -30,6 +30,10 @@ impl Op for Embedding {
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let Embedding { padding, rows, scale_by_frequency } = *self;
         let gradient = EmbeddingDenseBackward { padding, rows, scale_by_frequency };
+        let _span = composite("aten::embedding_backward", [ctx.grad(), ctx.saved(1)], |visit| {
+            gradient.visit_attributes(visit);
+            visit(Argument::Bool(false));
+        });
         grads!(ctx; gradient.call([ctx.grad(), ctx.saved(1)])?)
     }
 
@@ -54,6 +58,18 @@ impl Kernel for Embedding {
         let mut shape = Dims::from_slice(indices.shape());
         shape.push(width);
         Ok(Spec { shape, dtype: weight.dtype() })
+    }
+
+    /// Torch selects rows by a line of indices.
+    fn shown(&self, [weight, indices]: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        let spec = self.infer([weight, indices])?;
+        let _below = no_grad();
+        if indices.dim() == 1 {
+            return weight.index_select(0, indices).map(Some);
+        }
+        let rows = weight.index_select(0, &indices.reshape(-1)?)?;
+        let seen = rows.view(&spec.shape[..])?;
+        Ok(Some(Tensor::from_parts(rows.storage().clone(), seen.layout().clone(), spec.dtype)))
     }
 
     fn cpu(&self, [weight, indices]: [&Tensor; 2], out: &Tensor) -> Result<()> {
@@ -103,6 +119,12 @@ impl Op for EmbeddingDenseBackward {
     fn arguments(&self, [grad, indices]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(grad.argument()));
         visit(Argument::Tensor(indices.argument()));
+        self.visit_attributes(visit);
+    }
+}
+
+impl EmbeddingDenseBackward {
+    fn visit_attributes(&self, visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Int(self.rows as i64));
         visit(Argument::Int(self.padding.map_or(-1, |row| row as i64)));
         visit(Argument::Bool(self.scale_by_frequency));
@@ -125,6 +147,15 @@ impl Kernel for EmbeddingDenseBackward {
             return Err(Error::new(Cause::Shape, Self::NAME, text));
         }
         Ok(Spec::new([self.rows, width], grad.dtype()))
+    }
+
+    fn shown(&self, [grad, indices]: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        let spec = self.infer([grad, indices])?;
+        let out = Tensor::zeros(&spec.shape, spec.dtype)?;
+        let grad = grad.contiguous()?;
+        grad.view([indices.numel(), spec.shape[1]])?;
+        self.fill([&grad, indices], &out, out.device())?;
+        Ok(Some(out))
     }
 
     fn cpu(&self, [grad, indices]: [&Tensor; 2], out: &Tensor) -> Result<()> {

@@ -1,8 +1,8 @@
 //! Elements repeated to fill a larger shape, without copying any.
 
 use super::{broadcast, sizes};
-use crate::sizes::Sizes;
-use crate::{Backward, Cause, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
+use crate::sizes::{Sizes, Written};
+use crate::{Backward, Cause, Error, Forward, Grads, Op, Result, Tensor, composite, grads, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -11,6 +11,14 @@ use cresset_kernels::Dims;
 pub struct Expand {
     /// The shape to fill.
     pub shape: Dims,
+    /// The shape as it was written, where -1 leaves a size as it is.
+    pub written: Written,
+}
+
+impl From<&[usize]> for Expand {
+    fn from(shape: &[usize]) -> Expand {
+        Expand { shape: Dims::from_slice(shape), written: sizes(shape) }
+    }
 }
 
 impl Op for Expand {
@@ -20,14 +28,13 @@ impl Op for Expand {
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Tensor;
 
-    /// The engine sums a gradient to the shape of its receiver: all that is needed.
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().clone())
+        grads!(ctx; ctx.grad().sum_to(ctx.shape(0))?)
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(Argument::Ints(&sizes(&self.shape)));
+        visit(Argument::Ints(&self.written));
         visit(Argument::Bool(false));
     }
 }
@@ -64,7 +71,7 @@ impl Tensor {
             let text = format_args!("shape {:?} cannot be repeated to fill {written:?}", self.shape());
             Error::new(Cause::Shape, Expand::NAME, text)
         })?;
-        Expand { shape }.call([self])
+        Expand { shape, written }.call([self])
     }
 
     /// The same elements repeated to fill the shape of `other`, without copying.
@@ -83,12 +90,18 @@ impl Tensor {
     /// All tensors repeated to fill the one shape that they broadcast to.
     pub fn broadcast_tensors(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
         const NAME: &str = "aten::broadcast_tensors";
-        let _span = composite(NAME, tensors, |_| {});
+        let _span = composite(NAME, shown::NOTHING, |visit| {
+            let given: Vec<_> = tensors.iter().map(|tensor| tensor.argument()).collect();
+            visit(Argument::Tensors(&given));
+        });
         let mut shape = Dims::new();
         for tensor in tensors {
             shape = broadcast(NAME, &shape, tensor.shape())?;
         }
-        tensors.iter().map(|tensor| tensor.expand(&shape)).collect()
+        let fill = |tensor: &&Tensor| {
+            if tensor.shape() == &shape[..] { Ok((*tensor).clone()) } else { tensor.expand(&shape) }
+        };
+        tensors.iter().map(fill).collect()
     }
 
     /// A grid from the coordinates along each of its sides: one tensor per side.
@@ -128,6 +141,9 @@ impl Tensor {
 
     /// Sums away what broadcasting had repeated, down to `shape`.
     pub(crate) fn sum_to(&self, shape: &[usize]) -> Result<Tensor> {
+        if shape.is_empty() {
+            return if self.dim() == 0 { Ok(self.clone()) } else { self.sum() };
+        }
         let added = self.dim() - shape.len();
         let repeated = |dim: &usize| *dim < added || (shape[*dim - added] == 1 && self.shape()[*dim] != 1);
         let dims: Vec<isize> = (0..self.dim()).filter(repeated).map(|dim| dim as isize).collect();

@@ -2,7 +2,10 @@
 
 use super::{check_dims, sizes};
 use crate::op::{Forward, kernel_table};
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads};
+use crate::{
+    Backward, Cause, Device, Error, Grads, Kernel, NamedDim, NamedDims, Op, Result, Spec, Tensor, composite,
+    cpu, grads, shown,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, arrange};
 
@@ -10,7 +13,7 @@ use cresset_kernels::{Dims, arrange};
 #[derive(Clone, Debug)]
 pub struct Flip {
     /// The dimensions.
-    pub dims: Dims,
+    pub dims: NamedDims,
 }
 
 impl Op for Flip {
@@ -25,7 +28,7 @@ impl Op for Flip {
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(Argument::Ints(&sizes(&self.dims)));
+        visit(Argument::Ints(&self.dims.told()));
     }
 }
 
@@ -35,6 +38,34 @@ impl Kernel for Flip {
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
         check_dims(Self::NAME, &self.dims, x)?;
         Ok(Spec::like(x))
+    }
+
+    /// As in torch, the output lies as the input does.
+    fn quick(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        if !x.device().is_cpu() || x.is_contiguous() {
+            return Ok(None);
+        }
+        self.infer([x])?;
+        let out = shown::empty_like(x, shown::PRESERVE)?;
+        self.fill([x], &out, Device::CPU)?;
+        Ok(Some(out))
+    }
+
+    /// Torch looks at the dimensions that are turned as if they did not move.
+    fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        self.infer([x])?;
+        let out = shown::empty_like(x, shown::PRESERVE)?;
+        let moves = |dim: usize| x.shape()[dim] > 1 && x.strides()[dim] != 0;
+        let turned: Dims = self.dims.iter().copied().filter(|&dim| dim < x.dim() && moves(dim)).collect();
+        if turned.is_empty() || x.numel() <= 1 {
+            out.copy_(x)?;
+            return Ok(Some(out));
+        }
+        let still: Dims =
+            (0..x.dim()).map(|dim| if turned.contains(&dim) { 0 } else { x.strides()[dim] }).collect();
+        x.as_strided(x.shape(), &still, x.layout().offset())?;
+        self.fill([x], &out, Device::CPU)?;
+        Ok(Some(out))
     }
 
     fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
@@ -49,7 +80,7 @@ pub struct Roll {
     /// How far each dimension is shifted.
     pub shifts: Vec<isize>,
     /// The dimensions; none to shift the elements as they follow each other.
-    pub dims: Dims,
+    pub dims: NamedDims,
 }
 
 impl Op for Roll {
@@ -60,31 +91,37 @@ impl Op for Roll {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let shifts = self.shifts.iter().rev().map(|shift| shift.wrapping_neg()).collect();
-        let dims = self.dims.iter().rev().copied().collect();
-        grads!(ctx; Roll { shifts, dims }.call([ctx.grad()])?)
+        let at = self.dims.iter().rev().copied().collect();
+        let named: Vec<isize> = self.dims.named().iter().rev().copied().collect();
+        grads!(ctx; Roll { shifts, dims: NamedDims::new(at, &named) }.call([ctx.grad()])?)
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
         visit(Argument::Ints(&self.shifts.iter().map(|&shift| shift as i64).collect::<Vec<_>>()));
-        visit(Argument::Ints(&sizes(&self.dims)));
+        visit(Argument::Ints(&self.dims.told()));
     }
 }
 
 impl Forward for Roll {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let named = self.dims.named();
         match (&self.shifts[..], &self.dims[..]) {
             (&[shift], []) => {
-                let line = x.contiguous()?.view(-1)?;
-                Ok(Roll { shifts: vec![shift], dims: Dims::from_slice(&[0]) }
+                let line = x.contiguous()?.view(x.numel())?;
+                Ok(Roll { shifts: vec![shift], dims: Dims::from_slice(&[0]).into() }
                     .call([&line])?
                     .view(x.shape())?
                     .alias())
             }
-            (&[shift], &[dim]) => roll(x, shift, dim),
+            (&[shift], &[dim]) => roll(x, shift, NamedDim::new(dim, named[0])),
             (&[shift, ref shifts @ ..], &[dim, ref dims @ ..]) if shifts.len() == dims.len() => {
-                let first = Roll { shifts: vec![shift], dims: Dims::from_slice(&[dim]) }.call([x])?;
-                Roll { shifts: shifts.to_vec(), dims: dims.into() }.call([&first])
+                let (one, rest) = (
+                    NamedDims::new(Dims::from_slice(&[dim]), &named[..1]),
+                    NamedDims::new(dims.into(), &named[1..]),
+                );
+                let first = Roll { shifts: vec![shift], dims: one }.call([x])?;
+                Roll { shifts: shifts.to_vec(), dims: rest }.call([&first])
             }
             (shifts, dims) => {
                 let text = format_args!("expects a shift per dimension, not {shifts:?} for {dims:?}");
@@ -94,16 +131,16 @@ impl Forward for Roll {
     }
 }
 
-fn roll(x: &Tensor, shift: isize, dim: usize) -> Result<Tensor> {
-    let Some(&size) = x.shape().get(dim) else {
-        let text = format_args!("shape {:?} has no dimension {dim}", x.shape());
+fn roll(x: &Tensor, shift: isize, dim: NamedDim) -> Result<Tensor> {
+    let Some(&size) = x.shape().get(*dim) else {
+        let text = format_args!("shape {:?} has no dimension {}", x.shape(), *dim);
         return Err(Error::new(Cause::Index, Roll::NAME, text));
     };
     if x.numel() == 0 {
-        return x.copy();
+        return if x.device().is_cpu() { shown::cloned(x, shown::PRESERVE) } else { x.copy() };
     }
     let first = shift.wrapping_neg().rem_euclid(size as isize);
-    let (dim, rest) = (dim as isize, size - first.unsigned_abs());
+    let (dim, rest) = (dim.named(), size - first.unsigned_abs());
     let (end, start) = (x.narrow(dim, first, rest)?, x.narrow(dim, 0, first.unsigned_abs())?);
     Tensor::cat(&[&end, &start], dim)
 }
@@ -151,8 +188,8 @@ impl Forward for Rot90 {
 impl Tensor {
     /// The dimensions `dims` in the opposite order, in memory of their own.
     pub fn flip(&self, dims: &[isize]) -> Result<Tensor> {
-        let dims = dims.iter().map(|&dim| self.dim_index(Flip::NAME, dim));
-        Flip { dims: dims.collect::<Result<_>>()? }.call([self])
+        let at = dims.iter().map(|&dim| self.dim_index(Flip::NAME, dim)).collect::<Result<_>>()?;
+        Flip { dims: NamedDims::new(at, dims) }.call([self])
     }
 
     /// The second dimension in the opposite order.
@@ -177,8 +214,8 @@ impl Tensor {
     /// Each of `dims` shifted by as much as `shifts` says; what leaves at one end comes in at the
     /// other. Without `dims`, the elements as they follow each other.
     pub fn roll(&self, shifts: &[isize], dims: &[isize]) -> Result<Tensor> {
-        let dims = dims.iter().map(|&dim| self.dim_index(Roll::NAME, dim)).collect::<Result<_>>()?;
-        Roll { shifts: shifts.to_vec(), dims }.call([self])
+        let at = dims.iter().map(|&dim| self.dim_index(Roll::NAME, dim)).collect::<Result<_>>()?;
+        Roll { shifts: shifts.to_vec(), dims: NamedDims::new(at, dims) }.call([self])
     }
 
     /// The plane of `dims` turned by quarters, from the first dimension towards the second.

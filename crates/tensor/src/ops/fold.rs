@@ -3,7 +3,7 @@
 use super::sliding::{PerDim, per_dim, three, windows};
 use super::{check_float, sizes};
 use crate::op::kernel_table;
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, grads};
+use crate::{Backward, Cause, Device, Error, Grads, Kernel, Op, Result, Spec, Tensor, grads, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, Window, convolution};
 
@@ -59,7 +59,11 @@ impl Unfolding {
 
     fn arguments(&self, visit: &mut dyn FnMut(Argument<'_>)) {
         for numbers in [&self.kernel, &self.dilation, &self.padding, &self.stride] {
-            visit(Argument::Ints(&numbers.iter().map(|&number| number as i64).collect::<Vec<_>>()));
+            let both = match &numbers[..] {
+                [one] => [*one, *one].to_vec(),
+                all => all.to_vec(),
+            };
+            visit(Argument::Ints(&both.iter().map(|&number| number as i64).collect::<Vec<_>>()));
         }
     }
 }
@@ -113,6 +117,11 @@ impl Kernel for Im2col {
         let (before, channels) = (&x.shape()[..x.dim() - 3], x.shape()[x.dim() - 3]);
         let last = [channels * window.places(), window.count()];
         Ok(Spec::new(before.iter().chain(&last).copied().collect::<Dims>(), x.dtype()))
+    }
+
+    fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        let spec = self.infer([x])?;
+        folded(x, 3, &spec.shape, |out| self.fill([x], out, Device::CPU)).map(Some)
     }
 
     fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
@@ -171,12 +180,40 @@ impl Kernel for Col2im {
         Ok(Spec::new(x.shape()[..x.dim() - 2].iter().chain(&last).copied().collect::<Dims>(), x.dtype()))
     }
 
+    fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        let spec = self.infer([x])?;
+        folded(x, 2, &spec.shape, |out| self.fill([x], out, Device::CPU)).map(Some)
+    }
+
     fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
         let window = self.windows.on(Self::NAME, self.image)?;
         let (reading, mut writing) = (x.read(), out.write());
         convolution::col2im(x.elements(&reading), &window, out.elements_mut(&mut writing));
         Ok(())
     }
+}
+
+/// What `fill` computes of `x`, by the calls of torch's kernels: the output begins like the input and is
+/// resized, then goes through the samples, of which each has `rank` dimensions.
+fn folded(
+    x: &Tensor,
+    rank: usize,
+    shape: &[usize],
+    fill: impl FnOnce(&Tensor) -> Result<()>,
+) -> Result<Tensor> {
+    let out = shown::empty_like_plain(x)?;
+    let plain = x.contiguous()?;
+    let single = plain.dim() == rank;
+    let raised = |shape: &[usize]| -> Dims { std::iter::once(1).chain(shape.iter().copied()).collect() };
+    let batch = if single { plain.view(raised(plain.shape()))? } else { plain.clone() };
+    let out = shown::resize(out, &if single { raised(shape) } else { shape.into() })?;
+    for sample in 0..batch.shape()[0] as isize {
+        batch.select(0, sample)?;
+        out.select(0, sample)?;
+    }
+    let out = if single { shown::resize(out, shape)? } else { out };
+    fill(&out)?;
+    Ok(out)
 }
 
 impl Tensor {

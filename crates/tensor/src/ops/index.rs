@@ -8,10 +8,8 @@ use super::places::{Source, check_room, check_same_dtype, out_of_range, pick, st
 use super::{broadcast, nonzero::host_only};
 use crate::autograd::Saves;
 use crate::op::{InPlace, kernel_table};
-use crate::{
-    Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads,
-};
-use cresset_dispatch::observe::{Argument, TensorArgument};
+use crate::{Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, grads, shown};
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::index::{Combine, Places, block};
 use cresset_kernels::{Dims, View};
 
@@ -103,11 +101,6 @@ fn places(op: &'static str, x: &Tensor, indices: &[Option<Tensor>], shape: &[usi
     Places::of_indices(x.layout(), &views).map_err(out_of_range(op))
 }
 
-/// The indices as observers see them.
-fn given<'a>(indices: Indices<'a>) -> Vec<TensorArgument<'a>> {
-    indices.iter().flatten().map(|index| index.argument()).collect()
-}
-
 /// The indices that a derivative kept, from input `from` on.
 fn kept<'a>(ctx: &'a Backward<'_>, from: usize) -> Vec<Option<&'a Tensor>> {
     (from..ctx.inputs()).map(|i| ctx.optional(i)).collect()
@@ -126,14 +119,16 @@ impl Op for Index {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; {
-            let zeros = Tensor::zeros(ctx.shape(0), (ctx.grad().dtype(), ctx.grad().device()))?;
-            zeros.index_put(&kept(ctx, 1), ctx.grad(), true)?
+            let zeros = shown::new_zeros(ctx.grad(), ctx.shape(0), true)?;
+            IndexPutImpl { accumulate: true, trusted: true }.call_in_place(([&zeros, ctx.grad()], &kept(ctx, 1)))?;
+            zeros
         })
     }
 
-    fn arguments(&self, ([x], indices): Self::Inputs<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+    /// Lists in which tensors may be missing are not told.
+    fn arguments(&self, ([x], _): Self::Inputs<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(Argument::Tensors(&given(indices)));
+        visit(Argument::None);
     }
 }
 
@@ -165,12 +160,60 @@ impl Kernel for IndexNumbers {
         Ok(Spec { shape, dtype: x.dtype() })
     }
 
+    fn shown(&self, ([x], indices): Self::Inputs<'_>) -> Result<Option<Tensor>> {
+        self.infer(([x], indices))?;
+        let _kept = show_places(x, &owned(indices))?;
+        self.computed(([x], indices)).map(Some)
+    }
+
     fn cpu(&self, ([x], indices): Self::Inputs<'_>, out: &Tensor) -> Result<()> {
         let indices = owned(indices);
         let (listed, _) = shapes(Self::NAME, x, &indices)?;
         pick(x, &places(Self::NAME, x, &indices, &listed)?, out);
         Ok(())
     }
+}
+
+/// How torch gets to the places: indices are spread to one shape, those that are apart brought to the front
+/// with what they index, and both are looked at so that they broadcast. Gives what was made on the way.
+fn show_places(x: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<Tensor>> {
+    let (listed, _) = shapes(Index::NAME, x, indices)?;
+    let spread =
+        |index: &Tensor| if index.shape() == &listed[..] { Ok(index.clone()) } else { index.expand(&listed) };
+    let mut given =
+        indices.iter().map(|index| index.as_ref().map(spread).transpose()).collect::<Result<Vec<_>>>()?;
+    given.resize(x.dim(), None);
+    let front: Vec<usize> = (0..x.dim()).filter(|&dim| given[dim].is_some()).collect();
+    let apart = front.windows(2).any(|pair| pair[0] + 1 != pair[1]);
+    let x = if apart { in_front(x, &mut given, &front)? } else { x.clone() };
+    let mut kept = Vec::new();
+    for index in given.iter_mut().flatten() {
+        if let Some(converted) = shown::converted(index, DType::I64)? {
+            *index = converted;
+        }
+        kept.push(index.clone());
+    }
+    let before = given.iter().position(Option::is_some).unwrap_or(0);
+    let after = x.dim() - before - front.len();
+    let sides = |sizes: &[usize], middle: &[usize]| -> Dims {
+        sizes[..before].iter().chain(middle).chain(&sizes[before + front.len()..]).copied().collect()
+    };
+    let still = Dims::from_elem(0, listed.len());
+    kept.push(x.as_strided(&sides(x.shape(), &listed), &sides(x.strides(), &still), x.layout().offset())?);
+    for index in given.iter().flatten() {
+        let ones = |count: usize| std::iter::repeat_n(1, count);
+        let shape: Dims = ones(before).chain(listed.iter().copied()).chain(ones(after)).collect();
+        kept.push(index.reshape(shape)?);
+    }
+    Ok(kept)
+}
+
+/// The tensor with the dimensions that are indexed in front, and the indices in this order.
+fn in_front(x: &Tensor, given: &mut Vec<Option<Tensor>>, front: &[usize]) -> Result<Tensor> {
+    let rest = (0..x.dim()).filter(|dim| !front.contains(dim));
+    let order: Vec<usize> = front.iter().copied().chain(rest).collect();
+    *given = order.iter().map(|&dim| given[dim].clone()).collect();
+    x.permute(&order.iter().map(|&dim| dim as isize).collect::<Vec<_>>())
 }
 
 fn owned(indices: Indices<'_>) -> Vec<Option<Tensor>> {
@@ -182,6 +225,8 @@ fn owned(indices: Indices<'_>) -> Vec<Option<Tensor>> {
 pub struct IndexPut {
     /// Whether values are added to what is there.
     pub accumulate: bool,
+    /// The shape of the values.
+    pub values: Dims,
 }
 
 impl Op for IndexPut {
@@ -198,17 +243,18 @@ impl Op for IndexPut {
             match self.accumulate {
                 true => ctx.grad().clone(),
                 false => {
-                    let zero = Tensor::zeros([], (ctx.grad().dtype(), ctx.grad().device()))?;
-                    ctx.grad().index_put(&indices, &zero, false)?
+                    let shape = if observe::is_watched() { &self.values[..] } else { &[] };
+                    let zeros = Tensor::zeros(shape, (ctx.grad().dtype(), ctx.grad().device()))?;
+                    ctx.grad().index_put(&indices, &zeros, false)?
                 }
             },
             ctx.grad().index(&indices)?
         )
     }
 
-    fn arguments(&self, ([x, values], indices): Self::Inputs<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+    fn arguments(&self, ([x, values], _): Self::Inputs<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(Argument::Tensors(&given(indices)));
+        visit(Argument::None);
         visit(Argument::Tensor(values.argument()));
         visit(Argument::Bool(self.accumulate));
     }
@@ -223,9 +269,17 @@ impl Kernel for IndexPut {
         Ok(Spec::like(x))
     }
 
+    /// Torch changes a copy.
+    fn shown(&self, ([x, values], indices): Self::Inputs<'_>) -> Result<Option<Tensor>> {
+        self.infer(([x, values], indices))?;
+        let out = shown::cloned(x, shown::PRESERVE)?;
+        self.clone().call_in_place(([&out, values], indices))?;
+        Ok(Some(out))
+    }
+
     fn cpu(&self, ([x, values], indices): Self::Inputs<'_>, out: &Tensor) -> Result<()> {
         start(x, out)?;
-        self.cpu_in_place(([out, values], indices))
+        put(self.accumulate, ([out, values], indices))
     }
 }
 
@@ -234,13 +288,98 @@ impl InPlace for IndexPut {
     kernel_table!(in place IndexPut);
 
     fn cpu_in_place(&self, ([x, values], indices): Self::Inputs<'_>) -> Result<()> {
-        let _span = composite("aten::_index_put_impl_", [x, values], |_| {});
-        let indices = expanded(Self::NAME, indices)?;
-        let (listed, picked) = shapes(Self::NAME, x, &indices)?;
-        let places = places(Self::NAME, x, &indices, &listed)?;
-        let how = if self.accumulate { Combine::Add } else { Combine::Replace };
-        Source::filling(Self::NAME, &picked, values.into(), x)?.put(x, &places, how, true);
-        Ok(())
+        // A call within the change that is counted, and no change of its own.
+        let accumulate = Argument::Bool(self.accumulate);
+        let more = [Argument::None, Argument::Tensor(values.argument()), accumulate, Argument::Bool(false)];
+        let written = || put(self.accumulate, ([x, values], indices)).map(|()| x.clone());
+        shown::within(IndexPutImpl::IN_PLACE, [x], &more, written).map(drop)
+    }
+}
+
+/// The mask by which values are put, if it is the only index and there is one value.
+fn only_mask<'a>(accumulate: bool, values: &Tensor, indices: Indices<'a>) -> Option<&'a Tensor> {
+    match indices {
+        [Some(mask)] if !accumulate && values.numel() == 1 && mask.dtype() == DType::Bool => Some(mask),
+        _ => None,
+    }
+}
+
+/// Puts values to the places that indices pick.
+fn put(accumulate: bool, ([x, values], indices): ([&Tensor; 2], Indices<'_>)) -> Result<()> {
+    const NAME: &str = IndexPut::NAME;
+    let watched = observe::is_watched();
+    if watched && let Some(mask) = only_mask(accumulate, values, indices) {
+        let value = values.item()?;
+        let mask = (mask.dim()..x.dim()).try_fold(mask.clone(), |mask, _| mask.unsqueeze(-1))?;
+        return super::mask::write_filled(x, &mask, value);
+    }
+    let indices = expanded(NAME, indices)?;
+    let _kept = if watched { show_places(x, &indices)? } else { Vec::new() };
+    let (listed, picked) = shapes(NAME, x, &indices)?;
+    let places = places(NAME, x, &indices, &listed)?;
+    let how = if accumulate { Combine::Add } else { Combine::Replace };
+    Source::filling(NAME, &picked, values.into(), x)?.put(x, &places, how, true);
+    Ok(())
+}
+
+/// [`IndexPut`] as torch does it in the end; `trusted` are indices that picked these places before.
+#[derive(Clone, Debug)]
+pub struct IndexPutImpl {
+    /// Whether values are added to what is there.
+    pub accumulate: bool,
+    /// Whether the indices are known to be in range.
+    pub trusted: bool,
+}
+
+impl Op for IndexPutImpl {
+    const NAME: &'static str = "aten::_index_put_impl";
+    const BACKWARD: &'static str = "IndexPutImplBackward0";
+    const SAVES: Saves = Saves::InputsFrom(1);
+    /// The tensor and the values, and the indices.
+    type Inputs<'a> = ([&'a Tensor; 2], Indices<'a>);
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let indices = kept(ctx, 2);
+        grads!(ctx;
+            match self.accumulate {
+                true => ctx.grad().clone(),
+                false => ctx.grad().index_put(&indices, &ctx.saved(1).zeros_like()?, false)?,
+            },
+            ctx.grad().index(&indices)?
+        )
+    }
+
+    fn arguments(&self, ([x, values], _): Self::Inputs<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::None);
+        visit(Argument::Tensor(values.argument()));
+        visit(Argument::Bool(self.accumulate));
+        visit(Argument::Bool(self.trusted));
+    }
+}
+
+impl Kernel for IndexPutImpl {
+    kernel_table!(IndexPutImpl);
+
+    fn infer(&self, ([x, values], indices): Self::Inputs<'_>) -> Result<Spec> {
+        check(IndexPut::NAME, x, indices)?;
+        check_same_dtype(IndexPut::NAME, x, values)?;
+        Ok(Spec::like(x))
+    }
+
+    fn cpu(&self, ([x, values], indices): Self::Inputs<'_>, out: &Tensor) -> Result<()> {
+        start(x, out)?;
+        put(self.accumulate, ([out, values], indices))
+    }
+}
+
+impl InPlace for IndexPutImpl {
+    const IN_PLACE: &'static str = "aten::_index_put_impl_";
+    kernel_table!(in place IndexPutImpl);
+
+    fn cpu_in_place(&self, inputs: Self::Inputs<'_>) -> Result<()> {
+        put(self.accumulate, inputs)
     }
 }
 
@@ -258,11 +397,11 @@ impl Tensor {
         values: &Tensor,
         accumulate: bool,
     ) -> Result<Tensor> {
-        IndexPut { accumulate }.call(([self, values], indices))
+        IndexPut { accumulate, values: values.shape().into() }.call(([self, values], indices))
     }
 
     /// Puts `values`, broadcast, to the places that indices pick, or adds them to what is there.
     pub fn index_put_(&self, indices: &[Option<&Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
-        IndexPut { accumulate }.call_in_place(([self, values], indices))
+        IndexPut { accumulate, values: values.shape().into() }.call_in_place(([self, values], indices))
     }
 }

@@ -2,15 +2,17 @@
 
 use crate::op::{Forward, kernel_table};
 use crate::promote::promote;
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu};
-use cresset_dispatch::observe::{Argument, TensorArgument};
+use crate::{
+    Backward, Cause, Device, Error, Grads, Kernel, NamedDim, Op, Result, Spec, Tensor, composite, cpu, shown,
+};
+use cresset_dispatch::observe::{self, Argument, TensorArgument};
 use cresset_kernels::{Dims, elementwise};
 
 /// Tensors one after the other along a dimension.
 #[derive(Clone, Debug)]
 pub struct Cat {
     /// The dimension along which they may differ in size.
-    pub dim: usize,
+    pub dim: NamedDim,
     /// The size of each along it.
     pub sizes: Dims,
 }
@@ -21,9 +23,38 @@ fn is_nothing(shape: &[usize]) -> bool {
 }
 
 impl Cat {
-    fn new(tensors: &[&Tensor], dim: usize) -> Cat {
-        let size = |tensor: &&Tensor| if is_nothing(tensor.shape()) { 0 } else { along(tensor, dim) };
+    fn new(tensors: &[&Tensor], dim: impl Into<NamedDim>) -> Cat {
+        let dim = dim.into();
+        let size = |tensor: &&Tensor| if is_nothing(tensor.shape()) { 0 } else { along(tensor, *dim) };
         Cat { dim, sizes: tensors.iter().map(size).collect() }
+    }
+}
+
+impl Cat {
+    /// What torch does on its way. It copies plain floats at once, tensors of one layout through the first
+    /// piece of the output, and all others piece by piece, converted in memory of their own.
+    fn show(&self, tensors: &[&Tensor], out: &Tensor) -> Result<()> {
+        let same_type = tensors.iter().all(|tensor| tensor.dtype() == out.dtype());
+        let filled = || tensors.iter().zip(&self.sizes).filter(|(tensor, _)| !is_nothing(tensor.shape()));
+        let skips = filled().count() < tensors.len();
+        let plain = !skips && filled().all(|(tensor, _)| tensor.is_contiguous());
+        if out.numel() == 0 || (plain && same_type && out.dtype().is_float()) {
+            return Ok(());
+        }
+        let first = tensors[0];
+        let like_first =
+            |tensor: &Tensor| (tensor.shape(), tensor.strides()) == (first.shape(), first.strides());
+        let alike = same_type && !skips && filled().all(|(tensor, _)| like_first(tensor));
+        let mut start = 0;
+        for (tensor, &size) in filled().take(if alike { 1 } else { usize::MAX }) {
+            let piece = out.narrow(*self.dim as isize, start, size)?;
+            start += size as isize;
+            if tensor.dtype() != out.dtype() {
+                let _copy = shown::empty_like_as(&piece, tensor.dtype())?;
+                piece.copy_(tensor)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -43,11 +74,15 @@ impl Op for Cat {
             let from = start;
             start += size;
             match () {
-                () if !ctx.needs(i) => Ok(None),
+                // Torch looks at all pieces, wanted or not.
+                () if !ctx.needs(i) && !observe::is_watched() => Ok(None),
+                () if !ctx.needs(i) => {
+                    ctx.grad().narrow(*self.dim as isize, from as isize, size).map(|_| None)
+                }
                 () if is_nothing(ctx.shape(i)) => {
                     Tensor::zeros([0], (ctx.dtype(i), ctx.grad().device())).map(Some)
                 }
-                () => ctx.grad().narrow(self.dim as isize, from as isize, size).map(Some),
+                () => ctx.grad().narrow(*self.dim as isize, from as isize, size).map(Some),
             }
         };
         self.sizes.iter().enumerate().map(piece).collect()
@@ -55,7 +90,7 @@ impl Op for Cat {
 
     fn arguments(&self, inputs: &[&Tensor], visit: &mut dyn FnMut(Argument<'_>)) {
         visit_list(inputs, visit);
-        visit(Argument::Int(self.dim as i64));
+        visit(self.dim.argument());
     }
 }
 
@@ -81,27 +116,34 @@ impl Kernel for Cat {
         let Some(like) = filled.next() else { return Ok(Spec::new([0], dtype)) };
         let mut shape = Dims::from_slice(like.shape());
         let fits = |tensor: &&Tensor| {
-            let same = |at: usize| at == self.dim || tensor.shape()[at] == shape[at];
+            let same = |at: usize| at == *self.dim || tensor.shape()[at] == shape[at];
             tensor.dim() == shape.len() && (0..shape.len()).all(same)
         };
-        if self.dim >= shape.len() || !filled.all(fits) {
+        if *self.dim >= shape.len() || !filled.all(fits) {
             let shapes: Vec<_> = tensors.iter().map(|tensor| tensor.shape()).collect();
-            return refused(format_args!("shapes {shapes:?} differ not only in dimension {}", self.dim));
+            return refused(format_args!("shapes {shapes:?} differ not only in dimension {}", *self.dim));
         }
         if self.sizes != Cat::new(tensors, self.dim).sizes {
-            return refused(format_args!("sizes along {} are not {:?}", self.dim, &self.sizes[..]));
+            return refused(format_args!("sizes along {} are not {:?}", *self.dim, &self.sizes[..]));
         }
         match self.sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size)) {
-            Some(sum) => shape[self.dim] = sum,
+            Some(sum) => shape[*self.dim] = sum,
             None => return refused(format_args!("sizes {:?} are too many to count", &self.sizes[..])),
         }
         Ok(Spec { shape, dtype })
     }
 
+    fn shown(&self, tensors: &[&Tensor]) -> Result<Option<Tensor>> {
+        let out = self.room(tensors)?;
+        self.show(tensors, &out)?;
+        self.fill(tensors, &out, Device::CPU)?;
+        Ok(Some(out))
+    }
+
     fn cpu(&self, tensors: &[&Tensor], out: &Tensor) -> Result<()> {
         let mut start = 0;
         for (tensor, &size) in tensors.iter().zip(&self.sizes).filter(|(_, size)| **size > 0) {
-            let layout = out.layout().narrow(self.dim, start, size);
+            let layout = out.layout().narrow(*self.dim, start, size);
             let piece = out.with_layout(layout);
             cpu::map(tensor, tensor.dtype(), &piece, elementwise::copy)?;
             start += size;
@@ -114,7 +156,7 @@ impl Kernel for Cat {
 #[derive(Clone, Debug)]
 pub struct Stack {
     /// The new dimension.
-    pub dim: usize,
+    pub dim: NamedDim,
 }
 
 impl Op for Stack {
@@ -124,13 +166,16 @@ impl Op for Stack {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let grads = ctx.grad().unbind(self.dim as isize)?;
-        Ok(grads.into_iter().enumerate().map(|(i, grad)| ctx.needs(i).then_some(grad)).collect())
+        let piece = |i: usize| match ctx.needs(i) || observe::is_watched() {
+            true => ctx.grad().select(self.dim.named(), i as isize).map(|grad| ctx.needs(i).then_some(grad)),
+            false => Ok(None),
+        };
+        (0..ctx.inputs()).map(piece).collect()
     }
 
     fn arguments(&self, inputs: &[&Tensor], visit: &mut dyn FnMut(Argument<'_>)) {
         visit_list(inputs, visit);
-        visit(Argument::Int(self.dim as i64));
+        visit(self.dim.argument());
     }
 }
 
@@ -144,14 +189,14 @@ impl Forward for Stack {
             let (one, other) = (first.shape(), other.shape());
             return refused(format_args!("expects tensors of one shape, not {one:?} and {other:?}"));
         }
-        if self.dim < first.dim() && first.shape() != [0] {
+        if *self.dim < first.dim() && first.shape() != [0] {
             // Rows of what was joined are split off again, which is cheaper than new dimensions.
             let mut shape = Dims::from_slice(first.shape());
-            shape.insert(self.dim, tensors.len());
-            return Ok(Cat::new(tensors, self.dim).call(tensors)?.view(shape)?.alias());
+            shape.insert(*self.dim, tensors.len());
+            return Ok(Cat::new(tensors, *self.dim).call(tensors)?.view(shape)?.alias());
         }
         let rows =
-            tensors.iter().map(|tensor| tensor.unsqueeze(self.dim as isize)).collect::<Result<Vec<_>>>()?;
+            tensors.iter().map(|tensor| tensor.unsqueeze(self.dim.named())).collect::<Result<Vec<_>>>()?;
         let rows: Vec<&Tensor> = rows.iter().collect();
         Cat::new(&rows, self.dim).call(&rows)
     }
@@ -161,14 +206,15 @@ impl Tensor {
     /// Tensors one after the other along dimension `dim`; their other sizes are the same.
     pub fn cat(tensors: &[&Tensor], dim: isize) -> Result<Tensor> {
         let rank = tensors.iter().find(|tensor| !is_nothing(tensor.shape())).map_or(1, |tensor| tensor.dim());
-        let dim = super::dim_index(Cat::NAME, dim, rank)?;
-        Cat::new(tensors, dim).call(tensors)
+        let at = super::dim_index(Cat::NAME, dim, rank)?;
+        Cat::new(tensors, NamedDim::new(at, dim)).call(tensors)
     }
 
     /// Tensors of one shape along a new dimension `dim`.
     pub fn stack(tensors: &[&Tensor], dim: isize) -> Result<Tensor> {
         let rank = tensors.first().map_or(0, |tensor| tensor.dim()) + 1;
-        Stack { dim: super::dim_index(Stack::NAME, dim, rank)? }.call(tensors)
+        let at = super::dim_index(Stack::NAME, dim, rank)?;
+        Stack { dim: NamedDim::new(at, dim) }.call(tensors)
     }
 
     /// Tensors side by side: along the second dimension, or the only one of vectors.

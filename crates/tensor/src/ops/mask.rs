@@ -4,9 +4,12 @@ use super::nonzero::host_only;
 use super::places::{Source, check_room, check_same_dtype, must_be_tensor, pick, start, tensor};
 use super::{broadcast, scalar_argument};
 use crate::autograd::Saves;
-use crate::op::{InPlace, Operand, kernel_table};
-use crate::{Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
-use cresset_dispatch::observe::Argument;
+use crate::op::{InPlace, Operand, Shown, kernel_table};
+use crate::{
+    Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, composite, cpu,
+    grads, shown,
+};
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::index::{Combine, Places};
 use cresset_kernels::{View, elementwise};
 
@@ -81,6 +84,15 @@ impl Kernel for MaskedFill {
         Ok(Spec { shape: broadcast(Self::NAME, x.shape(), mask.shape())?, dtype: x.dtype() })
     }
 
+    /// Torch changes a copy, of all that it is spread to.
+    fn shown(&self, [x, value, mask]: [Operand<'_>; 3]) -> Result<Option<Tensor>> {
+        let spec = self.infer([x, value, mask])?;
+        let (whole, _mask) = spread(tensor(x), tensor(mask), &spec.shape)?;
+        let out = whole.copy()?;
+        self.clone().call_in_place([(&out).into(), value, mask])?;
+        Ok(Some(out))
+    }
+
     fn cpu(&self, [x, value, mask]: [Operand<'_>; 3], out: &Tensor) -> Result<()> {
         let mask = tensor(mask);
         let reading = mask.read();
@@ -94,6 +106,33 @@ impl Kernel for MaskedFill {
 impl InPlace for MaskedFill {
     const IN_PLACE: &'static str = "aten::masked_fill_";
     kernel_table!(in place MaskedFill);
+
+    /// While someone watches, no memory is taken that torch does without.
+    fn cpu_in_place(&self, [x, value, mask]: [Operand<'_>; 3]) -> Result<()> {
+        if !observe::is_watched() {
+            return self.write_copy([x, value, mask]);
+        }
+        let value = value.tensor().map_or(Ok(value), |value| value.item().map(Operand::Scalar))?;
+        let (x, mask) = (tensor(x), tensor(mask));
+        let places = masked(Self::NAME, x, mask, x.shape())?;
+        Source::filling(Self::NAME, &[places.count()], value, x)?.put(x, &places, Combine::Replace, true);
+        Ok(())
+    }
+}
+
+/// Fills `x` where the mask is true, as a call within another that changes it.
+pub(super) fn write_filled(x: &Tensor, mask: &Tensor, value: Scalar) -> Result<()> {
+    let more = [Argument::Tensor(mask.argument()), scalar_argument(value)];
+    let written = || MaskedFill.write([x.into(), value.into(), mask.into()]).map(|()| x.clone());
+    shown::within(MaskedFill::IN_PLACE, [x], &more, written).map(drop)
+}
+
+/// Both as torch spreads them to one shape, the tensor first; as they are if they have it.
+fn spread(x: &Tensor, mask: &Tensor, shape: &[usize]) -> Result<(Tensor, Tensor)> {
+    if x.shape() == mask.shape() {
+        return Ok((x.clone(), mask.clone()));
+    }
+    Ok((x.expand(shape)?, mask.expand(shape)?))
 }
 
 /// The elements where a mask is true, in a row; both broadcast.
@@ -103,17 +142,19 @@ pub struct MaskedSelect;
 impl Op for MaskedSelect {
     const NAME: &'static str = "aten::masked_select";
     const BACKWARD: &'static str = "MaskedSelectBackward0";
-    const SAVES: Saves = Saves::InputsFrom(1);
+    const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let mask = ctx.saved(1);
+        let (grad, x, mask) = (ctx.grad(), ctx.saved(0), ctx.saved(1));
         grads!(ctx; {
+            let _span = composite("aten::masked_select_backward", [grad, x, mask], |_| {});
             // The engine sums to the shape of the input what broadcasting had repeated.
-            let shape = broadcast(Self::NAME, ctx.shape(0), mask.shape())?;
-            let zeros = Tensor::zeros(shape, (ctx.grad().dtype(), ctx.grad().device()))?;
-            zeros.masked_scatter(mask, ctx.grad())?
+            let whole = x.expand(broadcast(Self::NAME, x.shape(), mask.shape())?)?;
+            let zeros = shown::zeros_like(&whole)?;
+            zeros.masked_scatter_(mask, grad)?;
+            zeros
         })
     }
 }
@@ -123,11 +164,39 @@ impl Forward for MaskedSelect {
         check_mask(Self::NAME, mask)?;
         let shape = broadcast(Self::NAME, x.shape(), mask.shape())?;
         let (x, mask) = (host_only(Self::NAME, x)?, host_only(Self::NAME, mask)?);
+        if observe::is_watched() {
+            return select_shown(x, mask, &shape);
+        }
         let places = masked(Self::NAME, x, mask, &shape)?;
         let out = Tensor::uninit(&[places.count()], x.dtype(), x.device())?;
         pick(x, &places, &out);
         Ok(out)
     }
+}
+
+/// What a mask selects, by the calls of torch's kernel: it counts first, and where memory is not plain it
+/// numbers the elements.
+fn select_shown(x: &Tensor, mask: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    Tensor::empty([0], (x.dtype(), x.device()))?;
+    let (x, mask) = spread(x, mask, shape)?;
+    mask.sum()?.item()?;
+    let places = masked(MaskedSelect::NAME, &x, &mask, shape)?;
+    let out = Tensor::uninit(&[places.count()], x.dtype(), x.device())?;
+    if places.count() == 0 {
+        return Ok(out);
+    }
+    let still: Vec<usize> = vec![0; shape.len()];
+    out.as_strided(shape, &still, 0)?;
+    let _numbers = match x.is_contiguous() && mask.is_contiguous() {
+        true => None,
+        false => {
+            let long = Tensor::empty(shape, (DType::I64, x.device()))?;
+            long.copy_(&mask)?;
+            Some([long, Tensor::empty(shape, (DType::I64, x.device()))?])
+        }
+    };
+    pick(&x, &places, &out);
+    Ok(out)
 }
 
 /// A tensor with the elements of another, in their order, wherever a mask is true.
@@ -175,6 +244,13 @@ impl Kernel for MaskedScatter {
 impl InPlace for MaskedScatter {
     const IN_PLACE: &'static str = "aten::masked_scatter_";
     kernel_table!(in place MaskedScatter);
+
+    fn shown_in_place(&self, [x, source, mask]: [&Tensor; 3]) -> Result<Shown> {
+        if mask.shape() != x.shape() {
+            mask.expand(x.shape())?;
+        }
+        source.contiguous().map(|source| Shown::keeping(Some(source)))
+    }
 
     fn cpu_in_place(&self, [x, source, mask]: [&Tensor; 3]) -> Result<()> {
         let places = masked(Self::NAME, x, mask, x.shape())?;

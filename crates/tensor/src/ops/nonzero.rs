@@ -1,8 +1,8 @@
 //! Where elements are, as numbers, and numbers as rows of zeros and a one.
 
 use super::places::check_room;
-use crate::{Cause, DType, Error, Forward, Op, Result, Tensor, composite};
-use cresset_dispatch::observe::Argument;
+use crate::{Cause, DType, Error, Forward, Layout, Op, Result, Tensor, composite, shown};
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::index;
 
 /// Refuses tensors whose elements a host kernel cannot see: the shape of its result depends on them.
@@ -31,14 +31,31 @@ impl Forward for Nonzero {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let x = host_only(Self::NAME, x)?;
         check_room(Self::NAME, x.shape())?;
-        if x.dim() == 0 {
+        if observe::is_watched() {
+            Tensor::empty([0], (DType::I64, x.device()))?;
+        }
+        let rank = x.dim();
+        if rank == 0 {
             // A coordinate of a single number has no parts, so the rows cannot be counted by them.
-            let found = !index::nonzero(x.reshape([1])?.elements(&x.read())).is_empty();
-            return Tensor::uninit(&[usize::from(found), 0], DType::I64, x.device());
+            let line = x.layout().view(&[1]).map(|line| x.with_layout(line));
+            let found = line.is_some_and(|line| !index::nonzero(line.elements(&x.read())).is_empty());
+            return by_columns(Tensor::uninit(&[usize::from(found), 0], DType::I64, x.device())?);
         }
         let coordinates = index::nonzero(x.elements(&x.read()));
-        Tensor::from_slice(&coordinates, [coordinates.len() / x.dim(), x.dim()])
+        let count = coordinates.len() / rank;
+        let columns: Vec<i64> =
+            (0..rank).flat_map(|dim| coordinates.iter().skip(dim).step_by(rank)).copied().collect();
+        by_columns(Tensor::from_slice(&columns, [count, rank])?)
     }
+}
+
+/// The rows of a tensor whose memory has one column after the other.
+fn by_columns(rows: Tensor) -> Result<Tensor> {
+    let &[count, rank] = rows.shape() else { return Ok(rows) };
+    let Some(layout) = Layout::strided(&[count, rank], &[1, count], 0) else { return Ok(rows) };
+    let (shape, strides) = ([count as i64, rank as i64], [1, count as i64]);
+    let more = [Argument::Ints(&shape), Argument::Ints(&strides), Argument::None];
+    shown::within("aten::as_strided_", [&rows], &more, || Ok(rows.with_layout(layout)))
 }
 
 impl Tensor {
@@ -51,7 +68,7 @@ impl Tensor {
     /// picks them.
     pub fn nonzero_tuple(&self) -> Result<Vec<Tensor>> {
         let _span = composite("aten::nonzero_numpy", [self], |_| {});
-        let x = if self.dim() == 0 { self.reshape([1])? } else { self.clone() };
+        let x = if self.dim() == 0 { self.unsqueeze(0)? } else { self.clone() };
         x.nonzero()?.unbind(1)
     }
 
@@ -75,9 +92,10 @@ impl Tensor {
             let text = format_args!("expects numbers of i64, not {}; convert with to_dtype()", self.dtype());
             return Err(Error::new(Cause::DType, NAME, text));
         }
+        let largest = if self.device().is_cpu() { self.largest_shown()? } else { None };
         let classes = match classes {
             Some(classes) if classes > 0 => classes,
-            None if self.numel() > 0 => largest(self)?,
+            None if self.numel() > 0 => largest.map_or_else(|| largest_of(self), Ok)?,
             _ => {
                 let text = format_args!(
                     "cannot tell how many classes {} numbers have; expects a number of classes above 0",
@@ -94,8 +112,21 @@ impl Tensor {
     }
 }
 
+impl Tensor {
+    /// One more than the largest number, by the calls that torch makes to find it; `None` unwatched.
+    fn largest_shown(&self) -> Result<Option<usize>> {
+        if !observe::is_watched() || self.numel() == 0 {
+            return Ok(None);
+        }
+        let [smallest, largest] = self.aminmax(None, false)?;
+        smallest.item()?;
+        let largest = largest.item()?.as_i64();
+        Ok(Some(usize::try_from(largest).unwrap_or(0).saturating_add(1)))
+    }
+}
+
 /// One more than the largest number, or 1.
-fn largest(x: &Tensor) -> Result<usize> {
+fn largest_of(x: &Tensor) -> Result<usize> {
     let largest = x.to_vec::<i64>()?.into_iter().max().unwrap_or(0);
     Ok(usize::try_from(largest).unwrap_or(0).saturating_add(1))
 }

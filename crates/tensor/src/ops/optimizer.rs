@@ -4,7 +4,7 @@
 //! is kept beside it, and the numbers of its step.
 
 use super::check_float;
-use crate::op::{Given, Inputs, kernel_table};
+use crate::op::{Given, Inputs, Swap, kernel_table};
 use crate::{Cause, Error, Kernel, Key, Op, Result, Tensor};
 use cresset_dispatch::key;
 use cresset_dispatch::observe::Argument;
@@ -24,9 +24,67 @@ pub struct Batch<'a, R> {
     pub tensors: &'a [Tensor],
     /// The numbers of each parameter's step.
     pub rules: &'a [R],
+    /// How many steps each parameter took, as tensors: for observers alone, and empty if none are kept so.
+    pub steps: &'a [Tensor],
 }
 
-impl<'a, R: Rule> Batch<'a, R> {
+/// What observers are told of a step, after all tensors.
+pub trait ToldStep: Rule {
+    /// Visits the numbers that all parameters share.
+    fn told(&self, _visit: &mut dyn FnMut(Argument<'_>)) {}
+
+    /// How many lists of what is kept torch's operator takes, empty or not.
+    const LISTS: usize = 0;
+
+    /// Whether it takes the counts of steps.
+    const COUNTED: bool = false;
+}
+
+fn tell<const N: usize>(arguments: [Argument<'_>; N], visit: &mut dyn FnMut(Argument<'_>)) {
+    arguments.into_iter().chain([Argument::None, Argument::None]).for_each(visit);
+}
+
+impl ToldStep for AdamStep {
+    const LISTS: usize = 3;
+    const COUNTED: bool = true;
+
+    fn told(&self, visit: &mut dyn FnMut(Argument<'_>)) {
+        let numbers = [self.lr, self.beta1, self.beta2, self.weight_decay, self.eps].map(Argument::Float);
+        let [lr, beta1, beta2, decay, eps] = numbers;
+        let [amsgrad, maximize] = [self.amsgrad, self.maximize].map(Argument::Bool);
+        tell([lr, beta1, beta2, decay, eps, amsgrad, maximize], visit);
+    }
+}
+
+impl ToldStep for SgdStep {
+    const LISTS: usize = 1;
+
+    fn told(&self, visit: &mut dyn FnMut(Argument<'_>)) {
+        let numbers = [self.weight_decay, self.momentum, self.lr, self.dampening].map(Argument::Float);
+        let [decay, momentum, lr, dampening] = numbers;
+        let [nesterov, maximize, first] = [self.nesterov, self.maximize, self.first].map(Argument::Bool);
+        tell([decay, momentum, lr, dampening, nesterov, maximize, first], visit);
+    }
+}
+
+impl ToldStep for AdagradStep {
+    const LISTS: usize = 1;
+    const COUNTED: bool = true;
+
+    fn told(&self, visit: &mut dyn FnMut(Argument<'_>)) {
+        let numbers = [self.lr, 0.0, self.weight_decay, self.eps].map(Argument::Float);
+        let [lr, lr_decay, decay, eps] = numbers;
+        tell([lr, lr_decay, decay, eps, Argument::Bool(self.maximize)], visit);
+    }
+}
+
+macro_rules! untold {
+    ($($rule:ty)*) => {$(impl ToldStep for $rule {})*};
+}
+
+untold!(NadamStep RadamStep AdamaxStep AdadeltaStep RmspropStep RpropStep AsgdStep);
+
+impl<'a, R: ToldStep> Batch<'a, R> {
     /// Each parameter, its gradient, what is kept beside them, and its rule.
     pub fn each(self) -> impl Iterator<Item = (&'a Tensor, &'a Tensor, &'a [Tensor], &'a R)> {
         let width = (self.tensors.len() / self.rules.len().max(1)).max(2);
@@ -67,6 +125,14 @@ impl<'a, R: Rule> Batch<'a, R> {
             let list: Vec<_> = self.tensors[kind..].iter().step_by(width).map(Tensor::argument).collect();
             visit(Argument::Tensors(&list));
         }
+        (width..2 + R::LISTS).for_each(|_| visit(Argument::Tensors(&[])));
+        if R::COUNTED {
+            let steps: Vec<_> = self.steps.iter().map(Tensor::argument).collect();
+            visit(Argument::Tensors(&steps));
+        }
+        if let Some(rule) = self.rules.first() {
+            rule.told(visit);
+        }
     }
 
     fn changed(self, op: &'static str) {
@@ -98,9 +164,16 @@ impl<'a, R: Rule> Batch<'a, R> {
     }
 }
 
-impl<R: Rule> Inputs for Batch<'_, R> {
+impl<R: ToldStep> Inputs for Batch<'_, R> {
+    type For<'b> = Batch<'b, R>;
+
     fn each(self, mut visit: impl FnMut(Given<'_>)) {
         self.tensors.iter().for_each(|tensor| visit(Given::Tensor(tensor)));
+    }
+
+    /// Parameters are changed where they are: nothing can stand in their place.
+    fn swapped<T>(self, _: &mut Swap<'_>, then: impl FnOnce(Batch<'_, R>) -> Result<T>) -> Result<T> {
+        then(self)
     }
 }
 
@@ -229,6 +302,12 @@ macro_rules! fused {
 
             fn infer(&self, batch: Batch<'_, $rule>) -> Result<()> {
                 batch.check(Self::NAME)
+            }
+
+            /// Torch's kernel reads how many steps each parameter took.
+            fn shown(&self, batch: Batch<'_, $rule>) -> Result<Option<()>> {
+                batch.steps.iter().try_for_each(|step| step.item().map(drop))?;
+                Ok(None)
             }
 
             fn cpu(&self, batch: Batch<'_, $rule>, (): &()) -> Result<()> {

@@ -1,7 +1,11 @@
 //! Elements around a tensor: a constant, or more of its own.
 
+use crate::autograd::Saves;
 use crate::op::{Forward, kernel_table};
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, composite, grads};
+use crate::{
+    Backward, Cause, Device, Error, Grads, Kernel, MemoryFormat, Op, Result, Scalar, Spec, Tensor, composite,
+    grads, shown,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 use cresset_kernels::arrange::{self, Sources};
@@ -9,6 +13,8 @@ use cresset_kernels::arrange::{self, Sources};
 /// What lies around a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Padding {
+    /// Zeros everywhere.
+    Zeros,
     /// One value everywhere.
     Constant(Scalar),
     /// The tensor mirrored at its edges, which are not repeated.
@@ -81,19 +87,35 @@ impl Op for ConstantPadNd {
 impl Forward for ConstantPadNd {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let shape = padded_shape(Self::NAME, x.shape(), &self.padding)?;
-        let out = Tensor::empty(shape, (x.dtype(), x.device())).map_err(|error| error.in_op(Self::NAME))?;
-        out.fill_(self.value)?;
-        let (mut from, mut to) = (x.clone(), out.clone());
-        for (dim, [before, after]) in padded(x.dim(), &self.padding) {
-            let kept = |tensor: &Tensor, before: isize, after: isize| {
-                let taken = before.max(0).unsigned_abs() + after.max(0).unsigned_abs();
-                let size = tensor.shape()[dim].saturating_sub(taken);
-                tensor.narrow(dim as isize, before.max(0).min(tensor.shape()[dim] as isize), size)
-            };
-            (from, to) = (kept(&from, -before, -after)?, kept(&to, before, after)?);
+        let from = self.inner(x, |pad| -pad)?;
+        if self.padding.iter().all(|&pad| pad <= 0) {
+            return if x.device().is_cpu() { shown::cloned(&from, Argument::None) } else { from.copy() };
         }
-        to.copy_(&from)?;
+        let out = match x.device().is_cpu() {
+            true => shown::empty_in(&shape, x.dtype(), shown::CONTIGUOUS),
+            false => Tensor::empty(shape, (x.dtype(), x.device())),
+        };
+        let out = out.map_err(|error| error.in_op(Self::NAME))?;
+        out.fill_(self.value)?;
+        self.inner(&out, |pad| pad)?.copy_(&from)?;
         Ok(out)
+    }
+}
+
+impl ConstantPadNd {
+    /// What is left of `x` without as much at each end as `taken` says, from the first padded dimension on.
+    fn inner(&self, x: &Tensor, taken: impl Fn(isize) -> isize) -> Result<Tensor> {
+        let mut inner = x.clone();
+        let pairs: Vec<_> = padded(x.dim(), &self.padding).collect();
+        for (dim, [before, after]) in pairs.into_iter().rev() {
+            let (before, after) = (taken(before).max(0), taken(after).max(0));
+            for (start, less) in [(before, before), (0, after)].into_iter().filter(|(_, less)| *less > 0) {
+                let size = inner.shape()[dim];
+                let rest = size.saturating_sub(less.unsigned_abs());
+                inner = inner.narrow(dim as isize, start.min(size as isize), rest)?;
+            }
+        }
+        Ok(inner)
     }
 }
 
@@ -134,6 +156,30 @@ impl Edge {
         Ok(out)
     }
 
+    /// Memory for the output as torch's kernel asks for it.
+    fn shown_room(self, dims: usize, spec: &Spec) -> Result<Tensor> {
+        let (shape, dtype) = (&spec.shape, spec.dtype);
+        let order = if shape.len() > 3 { shown::CONTIGUOUS } else { Argument::None };
+        match (self, dims) {
+            (_, 1) => Tensor::uninit(shape, dtype, Device::CPU),
+            (Edge::Mirror, 2) => shown::grown(&shown::empty_output(dtype)?, shape, order),
+            _ => resized_in_place(spec),
+        }
+    }
+
+    /// Zeros for the gradient as torch's kernel asks for them.
+    fn shown_zeros(self, dims: usize, x: &Tensor, spec: &Spec) -> Result<Tensor> {
+        let out = match (self, dims) {
+            (_, 1) => Tensor::uninit(&spec.shape, spec.dtype, Device::CPU)?,
+            (Edge::Mirror, 3) => resized_in_place(spec)?,
+            _ => return x.zeros_like_with(MemoryFormat::Contiguous),
+        };
+        if out.numel() > 0 {
+            out.zero_()?;
+        }
+        Ok(out)
+    }
+
     /// For each index of each padded dimension, where its element comes from.
     fn sources(self, dims: usize, shape: &[usize], padding: &[isize]) -> Vec<Sources> {
         let mut sources: Vec<Sources> = padded(shape.len(), padding)
@@ -154,6 +200,14 @@ impl Edge {
     }
 }
 
+/// Memory that torch resizes to the size it has.
+fn resized_in_place(spec: &Spec) -> Result<Tensor> {
+    let out = Tensor::uninit(&spec.shape, spec.dtype, Device::CPU)?;
+    let sizes = shown::ints(&spec.shape);
+    shown::within("aten::resize_", [&out], &[Argument::Ints(&sizes), shown::CONTIGUOUS], || Ok(out.clone()))?;
+    Ok(out)
+}
+
 macro_rules! edges {
     ($($(#[$doc:meta])* $op:ident, $back:ident: $edge:expr, $dims:literal, $name:literal, $node:literal, $back_name:literal, $back_node:literal;)*) => {$(
         $(#[$doc])*
@@ -166,11 +220,12 @@ macro_rules! edges {
         impl Op for $op {
             const NAME: &'static str = $name;
             const BACKWARD: &'static str = $node;
+            const SAVES: Saves = Saves::Inputs;
             type Inputs<'a> = [&'a Tensor; 1];
             type Output = Tensor;
 
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-                grads!(ctx; $back { padding: self.padding.clone(), shape: ctx.shape(0).into() }.call([ctx.grad()])?)
+                grads!(ctx; $back { padding: self.padding.clone() }.call([ctx.grad(), ctx.saved(0)])?)
             }
 
             fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
@@ -186,6 +241,12 @@ macro_rules! edges {
                 Ok(Spec { shape: $edge.check(Self::NAME, $dims, x.shape(), &self.padding)?, dtype: x.dtype() })
             }
 
+            fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+                let out = $edge.shown_room($dims, &self.infer([x])?)?;
+                self.fill([x], &out, Device::CPU)?;
+                Ok(Some(out))
+            }
+
             fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
                 let sources = $edge.sources($dims, x.shape(), &self.padding);
                 let (reading, mut writing) = (x.read(), out.write());
@@ -199,22 +260,24 @@ macro_rules! edges {
         pub struct $back {
             /// How much was added before and after each dimension, the last dimension first.
             pub padding: Vec<isize>,
-            /// The shape before padding.
-            pub shape: Dims,
         }
 
         impl Op for $back {
             const NAME: &'static str = $back_name;
             const BACKWARD: &'static str = $back_node;
-            type Inputs<'a> = [&'a Tensor; 1];
+            /// The gradient, and what was padded, which tells the shape.
+            type Inputs<'a> = [&'a Tensor; 2];
             type Output = Tensor;
 
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-                grads!(ctx; $op { padding: self.padding.clone() }.call([ctx.grad()])?)
+                grads!(ctx;
+                    $op { padding: self.padding.clone() }.call([ctx.grad()])?,
+                    ctx.grad().zeros_like()?
+                )
             }
 
-            fn arguments(&self, [grad]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
-                visit(Argument::Tensor(grad.argument()));
+            fn arguments(&self, inputs: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
+                inputs.iter().for_each(|tensor| visit(Argument::Tensor(tensor.argument())));
                 padding_argument(&self.padding, visit);
             }
         }
@@ -222,18 +285,25 @@ macro_rules! edges {
         impl Kernel for $back {
             kernel_table!($back);
 
-            fn infer(&self, [grad]: [&Tensor; 1]) -> Result<Spec> {
+            fn infer(&self, [grad, x]: [&Tensor; 2]) -> Result<Spec> {
                 super::check_float(Self::NAME, grad)?;
-                let shape = $edge.check(Self::NAME, $dims, &self.shape, &self.padding)?;
+                let shape = $edge.check(Self::NAME, $dims, x.shape(), &self.padding)?;
                 if grad.shape() != &shape[..] {
                     let text = format_args!("the gradient has shape {:?}, expected {:?}", grad.shape(), &shape[..]);
                     return Err(Error::new(Cause::Shape, Self::NAME, text));
                 }
-                Ok(Spec { shape: self.shape.clone(), dtype: grad.dtype() })
+                Ok(Spec::new(x.shape(), grad.dtype()))
             }
 
-            fn cpu(&self, [grad]: [&Tensor; 1], out: &Tensor) -> Result<()> {
-                let sources = $edge.sources($dims, &self.shape, &self.padding);
+            fn shown(&self, [grad, x]: [&Tensor; 2]) -> Result<Option<Tensor>> {
+                let out = $edge.shown_zeros($dims, x, &self.infer([grad, x])?)?;
+                let _lying_plain = grad.contiguous()?;
+                self.fill([grad, x], &out, Device::CPU)?;
+                Ok(Some(out))
+            }
+
+            fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+                let sources = $edge.sources($dims, x.shape(), &self.padding);
                 let (reading, mut writing) = (grad.read(), out.write());
                 arrange::add_edges(grad.elements(&reading), &sources, out.elements_mut(&mut writing));
                 Ok(())
@@ -270,10 +340,18 @@ impl Tensor {
     /// less than nothing takes away.
     pub fn pad(&self, padding: &[isize], with: Padding) -> Result<Tensor> {
         const NAME: &str = "aten::pad";
-        let _span = composite(NAME, [self], |visit| padding_argument(padding, visit));
+        let _span = composite(NAME, [self], |visit| {
+            padding_argument(padding, visit);
+            visit(Argument::None);
+            visit(match with {
+                Padding::Constant(value) => Argument::Float(value.as_f64()),
+                _ => Argument::None,
+            });
+        });
         let own = || padding.to_vec();
         match (with, padding.len()) {
-            (Padding::Constant(value), _) => self.constant_pad_nd(padding, value),
+            (Padding::Zeros, _) => self.constant_pad_nd(padding, 0.0),
+            (Padding::Constant(value), _) => self.constant_pad_nd(padding, value.as_f64()),
             (Padding::Reflect, 2) => ReflectionPad1d { padding: own() }.call([self]),
             (Padding::Reflect, 4) => ReflectionPad2d { padding: own() }.call([self]),
             (Padding::Reflect, 6) => ReflectionPad3d { padding: own() }.call([self]),
@@ -306,21 +384,36 @@ impl Tensor {
                 dims + 2
             ));
         }
-        padded_shape(NAME, self.shape(), padding)?;
-        let mut x = self.clone();
+        let shape = padded_shape(NAME, self.shape(), padding)?;
         for (dim, [before, after]) in padded(self.dim(), padding) {
-            let (along, size) = (dim as isize, self.shape()[dim] as isize);
-            let middle = x.slice(along, -before.min(0)..size + after.min(0), 1)?;
-            let size = middle.shape()[dim] as isize;
+            let size = self.shape()[dim] as isize + before.min(0) + after.min(0);
             if before > size || after > size {
                 return refused(format_args!(
                     "{before} and {after} wrap around a size of {size} more than once"
                 ));
             }
-            let start = middle.slice(along, size - before.max(0).., 1)?;
-            let end = middle.slice(along, 0..after.max(0), 1)?;
-            x = Tensor::cat(&[&start, &middle, &end], along)?;
         }
-        Ok(x)
+        let out = shown::new_empty(self, &shape)?;
+        let (mut to, mut from) = (out.clone(), self.clone());
+        for (dim, [before, after]) in padded(self.dim(), padding) {
+            let (along, new, old) = (dim as isize, shape[dim] as isize, self.shape()[dim] as isize);
+            to = to.slice(along, before.max(0)..new - after.max(0), 1)?;
+            from = from.slice(along, (-before).max(0)..old - (-after).max(0), 1)?;
+        }
+        to.copy_(&from)?;
+        // Each side is filled from the other; corners are written once for each dimension.
+        for (dim, [before, after]) in padded(self.dim(), padding) {
+            let (along, end) = (dim as isize, shape[dim] as isize);
+            let (before, after) = (before.max(0), after.max(0));
+            if before > 0 {
+                let side = out.slice(along, 0..before, 1)?;
+                side.copy_(&out.slice(along, end - before - after..end - after, 1)?)?;
+            }
+            if after > 0 {
+                let side = out.slice(along, end - after..end, 1)?;
+                side.copy_(&out.slice(along, before..before + after, 1)?)?;
+            }
+        }
+        Ok(out)
     }
 }

@@ -3,8 +3,8 @@
 use super::broadcast;
 use crate::op::{InPlace, Operand, Shown};
 use crate::promote::{float_type, result_type};
-use crate::{Cause, DType, Error, Kernel, Op, Result, Spec, Tensor, cpu, shown};
-use cresset_dispatch::observe::Argument;
+use crate::{Cause, DType, Error, Forward, Kernel, Op, Result, Spec, Tensor, cpu, shown};
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::{View, ViewMut, elementwise, functions};
 
 /// A tensor, and a tensor or a number.
@@ -43,7 +43,30 @@ pub(super) fn map2(
 
 /// What an operator is differentiated by: torch has a second one for numbers that operators bring.
 pub(super) fn overload((_, b): Pair<'_>, by_tensor: &'static str, by_number: &'static str) -> &'static str {
-    if b.tensor().is_none() && shown::is_inner() { by_number } else { by_tensor }
+    if b.tensor().is_none() && observe::depth() > 1 { by_number } else { by_tensor }
+}
+
+/// Calls an operator whose numbers are tensors where a program writes them.
+#[inline]
+pub(super) fn call<O>(op: O, a: &Tensor, b: Operand<'_>) -> Result<Tensor>
+where
+    for<'a> O: Forward + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+{
+    match shown::written(a, b)? {
+        Some(number) => op.call((a, Operand::Tensor(&number))),
+        None => op.call((a, b)),
+    }
+}
+
+/// As [`call`], in place.
+pub(super) fn call_in_place<O>(op: O, a: &Tensor, b: Operand<'_>) -> Result<()>
+where
+    for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>>,
+{
+    match shown::written(a, b)? {
+        Some(number) => op.call_in_place((a, Operand::Tensor(&number))),
+        None => op.call_in_place((a, b)),
+    }
 }
 
 /// The result, with the calls that torch makes for operands that are not yet what they meet as.
@@ -56,6 +79,46 @@ where
         Some(shown) => op.computed(shown.pair(inputs)).map(Some),
         None => Ok(None),
     }
+}
+
+/// As [`shown`], for operators without other arguments.
+fn meeting<O>(op: &O, inputs: Pair<'_>) -> Result<Option<Tensor>>
+where
+    for<'a> O: Kernel + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+{
+    shown(op, inputs, &[])
+}
+
+fn meeting_in_place<O>(op: &O, inputs: Pair<'_>) -> Result<Shown>
+where
+    for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+{
+    shown_in_place(op, inputs, &[])
+}
+
+/// As [`into_empty`], over the first operand.
+fn over_itself<O>(_op: &O, (a, b): Pair<'_>) -> Result<Shown>
+where
+    for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+{
+    Ok(shown::call(O::NAME, (a, b), &[Argument::Tensor(a.argument())]).into())
+}
+
+/// Computed by a kernel that torch hands its output, which takes tensors only.
+fn into_empty<O>(op: &O, (a, b): Pair<'_>) -> Result<Option<Tensor>>
+where
+    for<'a> O: Kernel + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+{
+    let number = match b {
+        Operand::Tensor(_) => None,
+        Operand::Scalar(value) => Some(shown::number(value)?),
+    };
+    let b = number.as_ref().map_or(b, Operand::Tensor);
+    shown::into_empty(O::NAME, (a, b), DType::Bool, || {
+        let met = shown::meet(O::NAME, (a, b), result_type(a, b), None)?;
+        op.computed(met.as_ref().map_or((a, b), |met| met.pair((a, b))))
+    })
+    .map(Some)
 }
 
 /// As [`shown`], before a change in place.
@@ -74,7 +137,7 @@ fn is_half(dtype: DType) -> bool {
 /// One row per kind of function: the element types it is for, and what it makes of them.
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident: $function:ident, $kernel:ident, $in_place:ident,
-        |$op:ident, $inputs:ident, $met:ident| $infer:expr, refuses $refuses:expr;)*) => {$(
+        |$op:ident, $inputs:ident, $met:ident| $infer:expr, refuses $refuses:expr, shown $shown:ident / $in_place_shown:ident;)*) => {$(
         $(#[doc = $doc])*
         pub(super) mod $kind {
             use super::*;
@@ -83,6 +146,21 @@ macro_rules! kinds {
             pub(in crate::ops) fn infer($op: &'static str, $inputs: Pair<'_>) -> Result<Spec> {
                 let $met = meet($op, $inputs)?;
                 $infer
+            }
+
+            pub(in crate::ops) fn shown<O>(op: &O, inputs: Pair<'_>) -> Result<Option<Tensor>>
+            where
+                for<'a> O: Kernel + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+            {
+                $shown(op, inputs)
+            }
+
+            #[allow(dead_code, reason = "not every kind has operators with a form in place")]
+            pub(in crate::ops) fn shown_in_place<O>(op: &O, inputs: Pair<'_>) -> Result<Shown>
+            where
+                for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+            {
+                $in_place_shown(op, inputs)
             }
 
             #[inline]
@@ -112,6 +190,7 @@ macro_rules! kinds {
             where
                 for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>>,
             {
+                let b = b.plain();
                 let alone = b.tensor().is_none() && is_half(a.dtype());
                 if alone || infer(O::IN_PLACE, (a, b))?.dtype != a.dtype() {
                     return op.write_copy((a, b));
@@ -131,24 +210,24 @@ macro_rules! kinds {
 
 kinds! {
     /// Functions of all element types, each within its own.
-    elements: Binary, binary, binary_in_place, |_op, _inputs, met| Ok(met), refuses nothing;
+    elements: Binary, binary, binary_in_place, |_op, _inputs, met| Ok(met), refuses nothing, shown meeting / meeting_in_place;
     /// Functions of all element types that do not mix them.
-    alike: Binary, binary, binary_in_place, |op, inputs, met| no_mixture(op, inputs, met), refuses nothing;
+    alike: Binary, binary, binary_in_place, |op, inputs, met| no_mixture(op, inputs, met), refuses nothing, shown meeting / meeting_in_place;
     /// Functions that divide: for all but bool.
     quotients: DivideBinary, divide_binary, divide_binary_in_place,
-        |op, _inputs, met| no_truths(op, met), refuses whole_zeros;
+        |op, _inputs, met| no_truths(op, met), refuses whole_zeros, shown meeting / meeting_in_place;
     /// Functions that only floats have: others are converted.
     floats: FloatBinary, float_binary, float_binary_in_place,
-        |_op, _inputs, met| Ok(Spec { dtype: float_type(met.dtype), ..met }), refuses nothing;
+        |_op, _inputs, met| Ok(Spec { dtype: float_type(met.dtype), ..met }), refuses nothing, shown meeting / meeting_in_place;
     /// Functions that only floats have, and nobody else may ask for.
     only_floats: FloatBinary, float_binary, float_binary_in_place,
-        |op, _inputs, met| must_be_float(op, met), refuses nothing;
+        |op, _inputs, met| must_be_float(op, met), refuses nothing, shown meeting / meeting_in_place;
     /// Functions of the bits of integers and bool.
     bits: BitsBinary, bits_binary, bits_binary_in_place,
-        |op, _inputs, met| no_floats(op, met), refuses nothing;
+        |op, _inputs, met| no_floats(op, met), refuses nothing, shown meeting / meeting_in_place;
     /// Functions of truths: what is not 0 is true.
     truths: BitsBinary, bits_binary, bits_binary_in_place,
-        |_op, _inputs, met| Ok(Spec { dtype: DType::Bool, ..met }), refuses nothing;
+        |_op, _inputs, met| Ok(Spec { dtype: DType::Bool, ..met }), refuses nothing, shown into_empty / over_itself;
 }
 
 #[inline(always)]
@@ -227,6 +306,10 @@ macro_rules! pairs {
                 pair::$kind::infer(Self::NAME, inputs)
             }
 
+            fn shown(&self, inputs: Pair<'_>) -> Result<Option<Tensor>> {
+                pair::$kind::shown(self, inputs)
+            }
+
             fn cpu(&self, inputs: Pair<'_>, out: &Tensor) -> Result<()> {
                 pair::$kind::run(Self::NAME, $function, inputs, out)
             }
@@ -253,6 +336,10 @@ macro_rules! pairs {
 
                 fn cpu_in_place(&self, inputs: Pair<'_>) -> Result<()> {
                     pair::$kind::change(self, $function, inputs)
+                }
+
+                fn shown_in_place(&self, inputs: Pair<'_>) -> Result<$crate::op::Shown> {
+                    pair::$kind::shown_in_place(self, inputs)
                 }
             }
         )?

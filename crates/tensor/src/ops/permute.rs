@@ -1,7 +1,10 @@
 //! Dimensions in another order.
 
-use super::{check_dims, sizes};
-use crate::{Backward, Cause, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
+use super::{Alias, check_dims};
+use crate::sizes::Sizes as _;
+use crate::{
+    Backward, Cause, Error, Forward, Grads, NamedDim, NamedDims, Op, Result, Tensor, composite, grads,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -9,9 +12,9 @@ use cresset_kernels::Dims;
 #[derive(Clone, Debug)]
 pub struct Transpose {
     /// One dimension.
-    pub a: usize,
+    pub a: NamedDim,
     /// The other.
-    pub b: usize,
+    pub b: NamedDim,
 }
 
 impl Op for Transpose {
@@ -27,19 +30,22 @@ impl Op for Transpose {
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(Argument::Int(self.a as i64));
-        visit(Argument::Int(self.b as i64));
+        visit(self.a.argument());
+        visit(self.b.argument());
     }
 }
 
 impl Forward for Transpose {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         if x.dim() == 0 {
-            return x.as_layout(x.layout().clone());
+            return Alias.call([x]);
         }
-        check_dims(Self::NAME, &[self.a], x)?;
-        check_dims(Self::NAME, &[self.b], x)?;
-        x.as_layout(x.layout().transpose(self.a, self.b))
+        check_dims(Self::NAME, &[*self.a], x)?;
+        check_dims(Self::NAME, &[*self.b], x)?;
+        if *self.a == *self.b {
+            return Alias.call([x]);
+        }
+        x.as_layout(x.layout().transpose(*self.a, *self.b))
     }
 }
 
@@ -62,8 +68,8 @@ impl Op for T {
 impl Forward for T {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
         match x.dim() {
-            0 | 1 => Transpose { a: 0, b: 0 }.call([x]),
-            2 => Transpose { a: 0, b: 1 }.call([x]),
+            0 | 1 => Transpose { a: 0.into(), b: 0.into() }.call([x]),
+            2 => Transpose { a: 0.into(), b: 1.into() }.call([x]),
             rank => {
                 let text = format_args!("expects at most 2 dimensions, not {rank}; use transpose()");
                 Err(Error::new(Cause::Shape, Self::NAME, text))
@@ -76,7 +82,7 @@ impl Forward for T {
 #[derive(Clone, Debug)]
 pub struct Permute {
     /// Where each dimension of the result comes from.
-    pub dims: Dims,
+    pub dims: NamedDims,
 }
 
 impl Op for Permute {
@@ -87,14 +93,14 @@ impl Op for Permute {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let mut dims = self.dims.clone();
+        let mut dims = Dims::from_slice(&self.dims);
         self.dims.iter().enumerate().for_each(|(to, &from)| dims[from] = to);
-        grads!(ctx; Permute { dims }.call([ctx.grad()])?)
+        grads!(ctx; Permute { dims: dims.into() }.call([ctx.grad()])?)
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(Argument::Ints(&sizes(&self.dims)));
+        visit(Argument::Ints(&self.dims.told()));
     }
 }
 
@@ -112,7 +118,7 @@ impl Forward for Permute {
 impl Tensor {
     /// Dimensions `a` and `b` exchanged; negative ones count from the back.
     pub fn transpose(&self, a: isize, b: isize) -> Result<Tensor> {
-        let (a, b) = (self.dim_index(Transpose::NAME, a)?, self.dim_index(Transpose::NAME, b)?);
+        let (a, b) = (self.named_dim(Transpose::NAME, a)?, self.named_dim(Transpose::NAME, b)?);
         Transpose { a, b }.call([self])
     }
 
@@ -151,19 +157,22 @@ impl Tensor {
     /// All dimensions in the opposite order: torch's `T`.
     pub fn numpy_t(&self) -> Result<Tensor> {
         let _span = composite("aten::numpy_T", [self], |_| {});
-        Permute { dims: (0..self.dim()).rev().collect() }.call([self])
+        Permute { dims: (0..self.dim()).rev().collect::<Dims>().into() }.call([self])
     }
 
     /// The dimensions in the order of `dims`; negative ones count from the back.
     pub fn permute(&self, dims: &[isize]) -> Result<Tensor> {
-        let dims = dims.iter().map(|&dim| self.dim_index(Permute::NAME, dim));
-        Permute { dims: dims.collect::<Result<_>>()? }.call([self])
+        let at = dims.iter().map(|&dim| self.dim_index(Permute::NAME, dim)).collect::<Result<_>>()?;
+        Permute { dims: NamedDims::new(at, dims) }.call([self])
     }
 
     /// Moves each dimension of `source` to the place in `destination`; the others keep their order.
     pub fn movedim(&self, source: &[isize], destination: &[isize]) -> Result<Tensor> {
         const NAME: &str = "aten::movedim";
-        let _span = composite(NAME, [self], |_| {});
+        let _span = composite(NAME, [self], |visit| {
+            visit(Argument::Ints(&source.written()));
+            visit(Argument::Ints(&destination.written()));
+        });
         if source.len() != destination.len() {
             let text = format_args!("{source:?} are not as many dimensions as {destination:?}");
             return Err(Error::new(Cause::Argument, NAME, text));
@@ -174,14 +183,14 @@ impl Tensor {
         check_dims(NAME, &source, self)?;
         check_dims(NAME, &destination, self)?;
         if self.dim() == 0 {
-            return self.as_layout(self.layout().clone());
+            return Alias.call([self]);
         }
         let mut others = (0..self.dim()).filter(|dim| !source.contains(dim));
         let dims = (0..self.dim()).map(|to| match destination.iter().position(|&dim| dim == to) {
             Some(at) => source[at],
             None => others.next().expect("as many dimensions are left as places"),
         });
-        Permute { dims: dims.collect() }.call([self])
+        Permute { dims: dims.collect::<Dims>().into() }.call([self])
     }
 
     /// [`movedim`](Tensor::movedim) under the name that NumPy has for it.

@@ -2,10 +2,10 @@
 
 use super::scalar_argument;
 use crate::op::Operand;
-use crate::{Cause, DType, Error, Layout, Result, Tensor, cpu};
+use crate::{Cause, DType, Error, Layout, NamedDim, Result, Scalar, Tensor, cpu};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::index::{self, Combine, Places};
-use cresset_kernels::{OutOfRange, View, elementwise};
+use cresset_kernels::{Element, OutOfRange, View, elementwise, with_dtype};
 use std::borrow::Cow;
 
 /// An index that leads nowhere, told by `op`.
@@ -59,12 +59,12 @@ pub(super) fn tensor<'a>(operand: Operand<'a>) -> &'a Tensor {
 
 /// Visits the arguments in the order of the schema: tensor, dimension, index, source.
 pub(super) fn in_order(
-    dim: usize,
+    dim: NamedDim,
     [x, source, index]: [Operand<'_>; 3],
     visit: &mut dyn FnMut(Argument<'_>),
 ) {
     visit(x.given().into_argument());
-    visit(Argument::Int(dim as i64));
+    visit(dim.argument());
     visit(index.given().into_argument());
     match source {
         Operand::Tensor(source) => visit(Argument::Tensor(source.argument())),
@@ -85,8 +85,22 @@ pub(super) fn start(x: &Tensor, out: &Tensor) -> Result<()> {
 
 /// Elements on their way to places.
 pub(super) struct Source<'a> {
-    tensor: Cow<'a, Tensor>,
+    elements: Elements<'a>,
     layout: Layout,
+}
+
+enum Elements<'a> {
+    Tensor(Cow<'a, Tensor>),
+    Number(Scalar),
+}
+
+impl Elements<'_> {
+    fn layout(&self) -> Layout {
+        match self {
+            Elements::Tensor(tensor) => tensor.layout().clone(),
+            Elements::Number(_) => Layout::contiguous(&[]).expect("one element can be counted"),
+        }
+    }
 }
 
 impl<'a> Source<'a> {
@@ -100,64 +114,79 @@ impl<'a> Source<'a> {
         operand: Operand<'a>,
         target: &Tensor,
     ) -> Result<Source<'a>> {
-        let tensor = beside(operand, target)?;
-        let Some(layout) = tensor.layout().broadcast_to(shape) else {
-            let text = format_args!("values of shape {:?} do not fill {shape:?}", tensor.shape());
+        let elements = beside(operand, target)?;
+        let Some(layout) = elements.layout().broadcast_to(shape) else {
+            let text = format_args!("values of shape {:?} do not fill {shape:?}", operand.shape());
             return Err(Error::new(Cause::Shape, op, text));
         };
-        Ok(Source { tensor, layout })
+        Ok(Source { elements, layout })
     }
 
     /// The first elements of `operand` along each dimension, as many as `shape` has; repeated if it is a
     /// number.
     pub(super) fn first(shape: &[usize], operand: Operand<'a>, target: &Tensor) -> Result<Source<'a>> {
-        let tensor = beside(operand, target)?;
-        let layout = match operand {
-            Operand::Scalar(_) => tensor.layout().broadcast_to(shape),
-            Operand::Tensor(_) if tensor.dim() == shape.len() => {
+        let elements = beside(operand, target)?;
+        let layout = match &elements {
+            Elements::Number(_) => elements.layout().broadcast_to(shape),
+            Elements::Tensor(tensor) if tensor.dim() == shape.len() => {
                 Layout::strided(shape, tensor.strides(), tensor.layout().offset())
             }
-            Operand::Tensor(_) => tensor.layout().view(shape),
+            Elements::Tensor(tensor) => tensor.layout().view(shape),
         };
-        Ok(Source { tensor, layout: layout.expect("`infer` found that the source is large enough") })
+        Ok(Source { elements, layout: layout.expect("`infer` found that the source is large enough") })
     }
 
     /// All elements of `tensor`, in row-major order.
     pub(super) fn all(tensor: &'a Tensor, target: &Tensor) -> Result<Source<'a>> {
-        let tensor = beside(Operand::Tensor(tensor), target)?;
+        let tensor = tensor_beside(tensor, target)?;
         let layout = tensor.layout().clone();
-        Ok(Source { tensor, layout })
+        Ok(Source { elements: Elements::Tensor(tensor), layout })
     }
 
     /// The first `count` elements of `tensor`, in row-major order.
     pub(super) fn leading(tensor: &'a Tensor, count: usize, target: &Tensor) -> Result<Source<'a>> {
-        let mut tensor = beside(Operand::Tensor(tensor), target)?;
+        let mut tensor = tensor_beside(tensor, target)?;
+        if let ([_], [stride]) = (tensor.shape(), tensor.strides()) {
+            let layout = Layout::strided(&[count], &[*stride], tensor.layout().offset());
+            let layout = layout.expect("some of the elements can be counted");
+            return Ok(Source { elements: Elements::Tensor(tensor), layout });
+        }
         if !tensor.is_contiguous() {
             tensor = Cow::Owned(tensor.apart(target.dtype())?);
         }
         let layout = Layout::strided(&[count], &[1], tensor.layout().offset());
-        Ok(Source { tensor, layout: layout.expect("some of the elements can be counted") })
+        let layout = layout.expect("some of the elements can be counted");
+        Ok(Source { elements: Elements::Tensor(tensor), layout })
     }
 
     /// Puts them to places of `target`.
     pub(super) fn put(&self, target: &Tensor, places: &Places, how: Combine, include: bool) {
-        let ([mut writing], reading) = cpu::lock_all([target], &self.tensor);
-        let source = View::new(reading.bytes(), self.tensor.dtype(), &self.layout);
-        index::put(target.elements_mut(&mut writing), places, source, how, include);
+        match &self.elements {
+            Elements::Tensor(tensor) => {
+                let ([mut writing], reading) = cpu::lock_all([target], tensor);
+                let source = View::new(reading.bytes(), tensor.dtype(), &self.layout);
+                index::put(target.elements_mut(&mut writing), places, source, how, include);
+            }
+            Elements::Number(number) => with_dtype!(target.dtype(), T => {
+                let number = [<T as Element>::from_scalar(*number)];
+                let (mut writing, source) = (target.write(), View::of(&number, &self.layout));
+                index::put(target.elements_mut(&mut writing), places, source, how, include);
+            }),
+        }
     }
 }
 
 /// An operand as elements of `target`'s type, in memory that a change of `target` cannot touch.
-fn beside<'a>(operand: Operand<'a>, target: &Tensor) -> Result<Cow<'a, Tensor>> {
+fn beside<'a>(operand: Operand<'a>, target: &Tensor) -> Result<Elements<'a>> {
     match operand {
-        Operand::Tensor(tensor) if tensor.storage().same_as(target.storage()) => {
-            tensor.apart(target.dtype()).map(Cow::Owned)
-        }
-        Operand::Tensor(tensor) => tensor.converted(target.dtype()),
-        Operand::Scalar(scalar) => {
-            let number = Tensor::uninit(&[], target.dtype(), target.device())?;
-            elementwise::fill(scalar, number.elements_mut(&mut number.write()));
-            Ok(Cow::Owned(number))
-        }
+        Operand::Tensor(tensor) => tensor_beside(tensor, target).map(Elements::Tensor),
+        Operand::Scalar(number) => Ok(Elements::Number(number)),
+    }
+}
+
+fn tensor_beside<'a>(tensor: &'a Tensor, target: &Tensor) -> Result<Cow<'a, Tensor>> {
+    match tensor.storage().same_as(target.storage()) {
+        true => tensor.apart(target.dtype()).map(Cow::Owned),
+        false => tensor.converted(target.dtype()),
     }
 }

@@ -3,9 +3,12 @@
 use super::pair::{meet, no_truths};
 use crate::autograd::Saves;
 use crate::composite::composite;
-use crate::op::{InPlace, Operand, kernel_table};
+use crate::op::{InPlace, Operand, Shown, kernel_table};
 use crate::promote::common_type;
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads};
+use crate::{
+    Backward, Cause, DType, Device, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads, ops,
+    shown,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{elementwise, functions};
 
@@ -64,6 +67,14 @@ impl Kernel for PowScalar {
         Ok(spec)
     }
 
+    fn shown(&self, [base]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        let converted = shown::result_type(base, self.exponent, self.infer([base])?.dtype)?;
+        let out = self.room([base])?;
+        show_exponent(self.exponent, &converted, &out)?;
+        self.fill([&converted], &out, Device::CPU)?;
+        Ok(Some(out))
+    }
+
     fn cpu(&self, [base]: [&Tensor; 1], out: &Tensor) -> Result<()> {
         if out.dtype() == DType::Bool {
             // A truth to the power of a truth: itself, or true.
@@ -77,6 +88,15 @@ impl Kernel for PowScalar {
     }
 }
 
+/// Torch fills in what is known of the powers 0 and 1.
+fn show_exponent(exponent: Scalar, base: &Tensor, out: &Tensor) -> Result<()> {
+    match exponent.as_f64() {
+        0.0 => out.fill_(1),
+        1.0 => out.copy_(base),
+        _ => Ok(()),
+    }
+}
+
 impl Op for PowTensor {
     const NAME: &'static str = "aten::pow";
     const BACKWARD: &'static str = "PowBackward1";
@@ -86,13 +106,21 @@ impl Op for PowTensor {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (a, b, out) = (ctx.saved(0), ctx.saved(1), ctx.saved(2));
+        let grad = ctx.grad();
+        let zero = || Tensor::scalar_tensor(0.0, (grad.dtype(), grad.device()));
         grads!(ctx;
-            // Where the exponent is 0 the base does not matter, also at 0 where the formula has a pole.
-            ctx.grad().mul(&b.mul(&a.pow(&b.sub(1.0)?)?)?)?.zero_where(&b.eq(0)?)?,
-            {
+            1 => {
                 // 0 to any power but a negative one stays as it is.
-                let slope = ctx.grad().mul(&out.mul(&a.log()?)?)?;
-                b.neg()?.gt(0)?.choose(&slope, &slope.zero_where(&a.eq(0)?)?)?
+                let rises = b.ge(0)?;
+                let stays = a.eq(0)?.logical_and(&rises)?;
+                let slope = out.mul(&shown::common(a, b)?.log()?)?;
+                grad.mul(&stays.choose(&zero()?, &slope)?)?
+            },
+            0 => {
+                // Where the exponent is 0 the base does not matter, also at 0 where the formula has a pole.
+                let slope = grad.mul(&b.mul(&a.pow(&b.sub(1)?)?)?)?;
+                let zero = zero()?;
+                b.eq(0.0)?.choose(&zero, &slope)?
             },
         )
     }
@@ -103,6 +131,17 @@ impl Kernel for PowTensor {
 
     fn infer(&self, [a, b]: [&Tensor; 2]) -> Result<Spec> {
         no_truths(Self::NAME, meet(Self::NAME, (a, Operand::Tensor(b)))?)
+    }
+
+    fn shown(&self, [a, b]: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        let pair = (a, Operand::Tensor(b));
+        match shown::meet(Self::NAME, pair, self.infer([a, b])?.dtype, None)? {
+            Some(shown) => match shown.pair(pair) {
+                (a, Operand::Tensor(b)) => self.computed([a, b]).map(Some),
+                _ => Ok(None),
+            },
+            None => Ok(None),
+        }
     }
 
     fn cpu(&self, [a, b]: [&Tensor; 2], out: &Tensor) -> Result<()> {
@@ -156,7 +195,23 @@ macro_rules! in_place {
     )*};
 }
 
-in_place!(PowScalar PowTensor);
+in_place!(PowTensor);
+
+impl InPlace for PowScalar {
+    const IN_PLACE: &'static str = "aten::pow_";
+    kernel_table!(in place PowScalar);
+
+    fn shown_in_place(&self, [base]: [&Tensor; 1]) -> Result<Shown> {
+        let converted = shown::result_type(base, self.exponent, self.infer([base])?.dtype)?;
+        show_exponent(self.exponent, &converted, base)?;
+        Ok(Shown::default())
+    }
+
+    fn cpu_in_place(&self, [base]: [&Tensor; 1]) -> Result<()> {
+        let result = self.computed([base])?;
+        ops::Copy.cpu_in_place([base, &result])
+    }
+}
 
 impl Tensor {
     /// This to the power of `exponent`, a tensor or a number.

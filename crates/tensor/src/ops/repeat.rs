@@ -2,8 +2,8 @@
 
 use super::sizes;
 use crate::sizes::Sizes;
-use crate::{Backward, Cause, DType, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
-use cresset_dispatch::observe::Argument;
+use crate::{Backward, Cause, DType, Error, Forward, Grads, Op, Result, Tensor, composite, grads, shown};
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::Dims;
 
 /// The tensor so many times along each dimension.
@@ -21,11 +21,16 @@ impl Op for Repeat {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; {
-            let blocks = ctx.grad().reshape(self.blocks(ctx.shape(0)))?;
-            let copies: Vec<isize> = (0..self.times.len()).map(|dim| 2 * dim as isize).collect();
-            // A repetition of nothing has no copies to sum; summing no dimensions would sum all.
-            let sum = if copies.is_empty() { blocks } else { blocks.sum_dims(&copies, false)? };
-            sum.reshape(ctx.shape(0))?
+            if self.times.contains(&0) {
+                Tensor::zeros(ctx.shape(0), (ctx.grad().dtype(), ctx.grad().device()))?
+            } else {
+                let mut grad = ctx.grad().clone();
+                for _ in ctx.shape(0).len()..self.times.len() {
+                    grad = grad.sum_dims(&[0], false)?;
+                }
+                let (blocks, copies) = self.repeated(ctx.shape(0));
+                if copies.is_empty() { grad } else { grad.reshape(blocks)?.sum_dims(&copies, false)? }
+            }
         })
     }
 
@@ -40,6 +45,43 @@ impl Repeat {
     fn raised<'a>(&self, shape: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
         let missing = self.times.len().saturating_sub(shape.len());
         std::iter::repeat_n(1, missing).chain(shape.iter().copied())
+    }
+
+    /// The shape of a gradient in which the copies along dimensions that are repeated are dimensions of
+    /// their own, and which ones.
+    fn repeated(&self, shape: &[usize]) -> (Dims, Vec<isize>) {
+        let (mut blocks, mut copies) = (Dims::new(), Vec::new());
+        for (&times, &size) in self.times[self.times.len() - shape.len()..].iter().zip(shape) {
+            if times != 1 {
+                copies.push(blocks.len() as isize);
+                blocks.push(times);
+            }
+            blocks.push(size);
+        }
+        (blocks, copies)
+    }
+
+    /// The result by the calls that torch makes: windows over it are filled with what is repeated, and the
+    /// order in which they come is found with tensors.
+    fn shown(&self, x: &Tensor, shape: &[usize]) -> Result<Tensor> {
+        let x = x.expand(self.raised(x.shape()).collect::<Dims>())?;
+        let out = Tensor::empty(shape, (x.dtype(), x.device()))?;
+        if self.times.contains(&0) {
+            return Ok(out);
+        }
+        let mut windows = out.alias();
+        for (dim, &size) in x.shape().iter().enumerate() {
+            windows = windows.unfold(dim as isize, size, size.max(1))?;
+        }
+        windows.copy_(&x.expand_as(&windows)?)?;
+        let rank = x.dim();
+        let first = shown::arange(rank, false)?;
+        let second = first.add(rank as i64)?;
+        let columns = [first.unsqueeze(1)?, second.unsqueeze(1)?];
+        let order = Tensor::cat(&[&columns[0], &columns[1]], 1)?.flatten(0, -1)?;
+        let order: Vec<isize> = order.to_vec::<i64>()?.into_iter().map(|dim| dim as isize).collect();
+        windows.permute(&order)?.reshape(shape)?;
+        Ok(out)
     }
 
     /// The result's shape with copies and what is copied as dimensions of their own.
@@ -64,6 +106,9 @@ impl Forward for Repeat {
             let text = format_args!("shape {:?} times {:?} is too large", x.shape(), &self.times[..]);
             return Err(Error::new(Cause::Shape, Self::NAME, text));
         };
+        if x.device().is_cpu() && observe::is_watched() {
+            return self.shown(x, &shape);
+        }
         let out = Tensor::empty(&shape, (x.dtype(), x.device()))?;
         let single: Dims = self.raised(x.shape()).flat_map(|size| [1, size]).collect();
         out.view(self.blocks(x.shape()))?.copy_(&x.reshape(single)?)?;

@@ -1,11 +1,14 @@
 //! Running sums, products and extremes along a dimension, and differences of neighbours.
 
-use super::reduce::{check_sum_type, placed, rank, sum_type};
+use super::reduce::{check_sum_type, placed, rank, show_filled, sum_type};
 use super::{check_dims, check_float, dtype_argument};
 use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::{InPlace, kernel_table};
 use crate::promote::float_type;
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads};
+use crate::{
+    Backward, Cause, DType, Device, Error, Grads, Kernel, NamedDim, Op, Result, Spec, Tensor, composite, cpu,
+    grads,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{order, scan};
 
@@ -17,7 +20,7 @@ macro_rules! running {
         #[derive(Clone, Debug)]
         pub struct $op {
             /// Along which dimension.
-            pub dim: usize,
+            pub dim: NamedDim,
             /// What is computed in and given; integers become `i64` if nothing is said.
             pub dtype: Option<DType>,
         }
@@ -36,7 +39,7 @@ macro_rules! running {
 
             fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
                 visit(Argument::Tensor(x.argument()));
-                visit(Argument::Int(self.dim as i64));
+                visit(self.dim.argument());
                 visit(dtype_argument(self.dtype));
             }
         }
@@ -45,14 +48,25 @@ macro_rules! running {
             kernel_table!($op);
 
             fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
-                check_dims(Self::NAME, &[self.dim], x)?;
+                check_dims(Self::NAME, &[*self.dim], x)?;
                 let dtype = self.dtype.unwrap_or(sum_type(x.dtype()));
                 check_sum_type(Self::NAME, dtype)?;
                 Ok(Spec::new(x.shape(), dtype))
             }
 
+            fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+                let out = self.room([x])?;
+                let converted = match (x.dim(), x.numel()) {
+                    (0, _) => show_filled(&out, x).map(|()| None)?,
+                    (_, 0) => out.zero_().map(|()| None)?,
+                    _ => Some(x.to(out.dtype())?),
+                };
+                self.fill([converted.as_ref().unwrap_or(x)], &out, Device::CPU)?;
+                Ok(Some(out))
+            }
+
             fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
-                cpu::map(x, out.dtype(), out, |x, out| scan::$method(x, self.dim, out))
+                cpu::map(x, out.dtype(), out, |x, out| scan::$method(x, *self.dim, out))
             }
         }
 
@@ -65,14 +79,14 @@ macro_rules! running {
             $(#[$doc])*
             /// Computed in and given as `dtype`; integers become `i64` if none is named.
             pub fn $method(&self, dim: isize, dtype: impl Into<Option<DType>>) -> Result<Tensor> {
-                $op { dim: self.dim_index($op::NAME, dim)?, dtype: dtype.into() }.call([self])
+                $op { dim: self.named_dim($op::NAME, dim)?, dtype: dtype.into() }.call([self])
             }
 
             $(#[$doc])*
             /// Written over this tensor, in its own type.
             pub fn $change(&self, dim: isize) -> Result<()> {
-                let dtype = Some(self.dtype());
-                $op { dim: self.dim_index($op::IN_PLACE, dim)?, dtype }.call_in_place([self])
+                let dtype = Some(self.dtype()).filter(|&dtype| dtype != sum_type(dtype));
+                $op { dim: self.named_dim($op::IN_PLACE, dim)?, dtype }.call_in_place([self])
             }
         }
     )*};
@@ -81,10 +95,10 @@ macro_rules! running {
 running! {
     /// The sum of each element and all before it along `dim`.
     Cumsum, cumsum, cumsum_: "aten::cumsum", "aten::cumsum_", "CumsumBackward0", saves Nothing,
-        |ctx, dim| backwards(ctx.grad(), dim, |grad, dim| grad.cumsum(dim, None));
+        |ctx, dim| cumsum_backward(&ctx.grad().to_dtype(ctx.dtype(0))?, dim);
     /// The product of each element and all before it along `dim`.
     Cumprod, cumprod, cumprod_: "aten::cumprod", "aten::cumprod_", "CumprodBackward0", saves Both,
-        |ctx, dim| cumprod_backward(ctx.grad(), ctx.saved(0), ctx.saved(1), dim);
+        |ctx, dim| cumprod_backward(&ctx.grad().to_dtype(ctx.dtype(0))?, ctx.saved(0), ctx.saved(1), dim);
 }
 
 /// The logarithm of the sum of exponentials of each element and all before it along a dimension.
@@ -248,25 +262,36 @@ fn backwards(x: &Tensor, dim: usize, run: impl FnOnce(&Tensor, isize) -> Result<
     run(&x.flip(&[dim])?, dim)?.flip(&[dim])
 }
 
-/// Each factor's gradient: all products it is in, without it. As in torch it is divided out again,
-/// unless there are zeros.
-fn cumprod_backward(grad: &Tensor, x: &Tensor, products: &Tensor, dim: usize) -> Result<Tensor> {
-    let _span = composite("aten::cumprod_backward", [grad, x, products], |_| {});
-    if x.numel() <= 1 {
+/// The sum of all gradients that an element is in, from the end.
+fn cumsum_backward(grad: &Tensor, dim: NamedDim) -> Result<Tensor> {
+    if grad.numel() <= 1 || grad.shape()[*dim] == 1 {
         return Ok(grad.clone());
     }
-    let x = x.to_dtype(grad.dtype())?;
-    if x.eq(0)?.any()?.item()?.as_i64() == 0 {
-        return divided_out(&products.mul(grad)?, &x, dim);
+    let dim = dim.named();
+    grad.flip(&[dim])?.cumsum(dim, None)?.flip(&[dim])
+}
+
+/// Each factor's gradient: all products it is in, without it. As in torch it is divided out again,
+/// unless there are zeros.
+fn cumprod_backward(grad: &Tensor, x: &Tensor, products: &Tensor, dim: NamedDim) -> Result<Tensor> {
+    let _span = composite("aten::cumprod_backward", [grad, x], |visit| {
+        visit(dim.argument());
+        visit(Argument::Tensor(products.argument()));
+    });
+    let dim = *dim;
+    if x.numel() <= 1 || x.shape()[dim] == 1 {
+        return Ok(grad.clone());
+    }
+    let x = if x.dtype() == grad.dtype() { x.clone() } else { x.to_dtype(grad.dtype())? };
+    let terms = products.mul(grad)?;
+    let is_zero = x.eq(0)?;
+    if is_zero.any()?.item()?.as_i64() == 0 {
+        return backwards(&terms, dim, |terms, dim| terms.cumsum(dim, None))?.div(&x);
     }
     match is_grad_enabled() {
         true => without_each(grad, &x, products, dim),
-        false => up_to_first_zero(grad, &x, products, dim),
+        false => up_to_first_zero(grad, &x, products, (&terms, &is_zero), dim),
     }
-}
-
-fn divided_out(terms: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
-    backwards(terms, dim, |terms, dim| terms.cumsum(dim, None))?.div(x)
 }
 
 /// The products of all before each element.
@@ -285,16 +310,42 @@ fn without_each(grad: &Tensor, x: &Tensor, products: &Tensor, dim: usize) -> Res
 
 /// As [`without_each`], by the steps that torch takes when no derivative is wanted, so that half
 /// precision is rounded alike. Behind a first zero all gradients are zero.
-fn up_to_first_zero(grad: &Tensor, x: &Tensor, products: &Tensor, dim: usize) -> Result<Tensor> {
+fn up_to_first_zero(
+    grad: &Tensor,
+    x: &Tensor,
+    products: &Tensor,
+    (terms, is_zero): (&Tensor, &Tensor),
+    dim: usize,
+) -> Result<Tensor> {
     let along = dim as isize;
-    let (is_zero, zeros) = (x.eq(0)?, x.eq(0)?.cumsum(along, None)?);
-    let (none, one) = (zeros.eq(0)?, zeros.eq(1)?);
-    let before = divided_out(&products.mul(grad)?.masked_fill(&none.eq(false)?, 0)?, x, dim)?;
-    let factors = x.masked_fill(&is_zero, 1)?.masked_fill(&one.eq(false)?, 1)?;
-    let terms = factors.cumprod(along, None)?.mul(&grad.masked_fill(&one.eq(false)?, 0)?)?;
-    let at_zero = products_before(products, dim)?.mul(&terms.sum_dims(&[along], true)?)?;
-    let others = at_zero.masked_fill(&is_zero.eq(false)?, 0)?.masked_fill(&one.eq(false)?, 0)?;
-    before.where_(&none, &others)
+    let none_yet = Tensor::zeros(x.shape(), (grad.dtype(), grad.device()))?;
+    let zeros = is_zero.cumsum(along, None)?;
+    // Before the first zero products can be divided.
+    let before = zeros.eq(0)?;
+    let divided = {
+        let terms = terms.masked_fill(&before.bitwise_not()?, 0.0)?;
+        let sums = backwards(&terms, dim, |terms, dim| terms.cumsum(dim, None))?;
+        sums.div_(x)?;
+        sums
+    };
+    let found = divided.where_(&before, &none_yet)?;
+    // At the first zero it is left out of all products up to the next one.
+    let up_to_next = zeros.eq(1)?;
+    let [_, place] = up_to_next.max_dim(along, true)?;
+    let first = up_to_next.logical_and(is_zero)?;
+    up_to_next.bitwise_and_(&first.bitwise_not()?)?;
+    let behind = x.masked_fill(&up_to_next.bitwise_not()?, 1.0)?.cumprod(along, None)?;
+    behind.mul_(&grad.masked_fill(&zeros.ne(1)?, 0.0)?)?;
+    let in_front = {
+        let before = place.sub(1)?;
+        before.relu_()?;
+        let product = products.gather(along, &before)?;
+        product.masked_fill_(&place.eq(0)?, 1.0)?;
+        product
+    };
+    let at_zero = behind.sum_dims(&[along], true)?;
+    at_zero.mul_(&in_front)?;
+    at_zero.where_(&first, &found)
 }
 
 /// For each element the one after it along `dim`, and 0 for the last.

@@ -6,8 +6,11 @@ use super::places::{
 };
 use super::{broadcast, check_dims};
 use crate::autograd::Saves;
-use crate::op::{InPlace, Operand, kernel_table};
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
+use crate::op::{InPlace, Operand, Shown, kernel_table};
+use crate::{
+    Backward, Cause, DType, Device, Error, Grads, Kernel, NamedDim, Op, Result, Spec, Tensor, composite,
+    grads, shown,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::index::{Combine, Places};
 
@@ -79,30 +82,42 @@ pub(super) fn put_elements(
     Ok(())
 }
 
+/// The index as torch's kernels read it: of i64.
+pub(super) fn show_numbers(index: &Tensor) -> Result<Option<Tensor>> {
+    (index.numel() > 0).then(|| index.to(DType::I64)).transpose()
+}
+
 /// Elements picked along one dimension: `out[i, j] = x[index[i, j], j]` for the first of two.
 #[derive(Clone, Debug)]
 pub struct Gather {
     /// Which dimension.
-    pub dim: usize,
+    pub dim: NamedDim,
 }
 
 impl Op for Gather {
     const NAME: &'static str = "aten::gather";
     const BACKWARD: &'static str = "GatherBackward0";
-    const SAVES: Saves = Saves::InputsFrom(1);
+    const SAVES: Saves = Saves::Inputs;
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; {
-            let zeros = Tensor::zeros(ctx.shape(0), (ctx.grad().dtype(), ctx.grad().device()))?;
-            zeros.scatter_add(self.dim as isize, ctx.saved(1), ctx.grad())?
+            let (grad, x, index) = (ctx.grad(), ctx.saved(0), ctx.saved(1));
+            let _span = composite("aten::gather_backward", [grad, x], |visit| {
+                visit(self.dim.argument());
+                visit(Argument::Tensor(index.argument()));
+                visit(Argument::Bool(false));
+            });
+            let zeros = shown::new_zeros(grad, x.shape(), false)?;
+            zeros.scatter_add_(self.dim.named(), index, grad)?;
+            zeros
         })
     }
 
     fn arguments(&self, [x, index]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(Argument::Int(self.dim as i64));
+        visit(self.dim.argument());
         visit(Argument::Tensor(index.argument()));
         visit(Argument::Bool(false));
     }
@@ -112,13 +127,20 @@ impl Kernel for Gather {
     kernel_table!(Gather);
 
     fn infer(&self, [x, index]: [&Tensor; 2]) -> Result<Spec> {
-        check_elements(Self::NAME, x, self.dim, index)?;
+        check_elements(Self::NAME, x, *self.dim, index)?;
         Ok(Spec::new(index.shape(), x.dtype()))
+    }
+
+    fn shown(&self, [x, index]: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        let out = self.room([x, index])?;
+        let _numbers = show_numbers(index)?;
+        self.fill([x, index], &out, Device::CPU)?;
+        Ok(Some(out))
     }
 
     fn cpu(&self, [x, index]: [&Tensor; 2], out: &Tensor) -> Result<()> {
         if index.numel() > 0 {
-            pick(x, &elements(Self::NAME, x, self.dim, index)?, out);
+            pick(x, &elements(Self::NAME, x, *self.dim, index)?, out);
         }
         Ok(())
     }
@@ -129,7 +151,7 @@ impl Kernel for Gather {
 #[derive(Clone, Debug)]
 pub struct Scatter {
     /// Which dimension.
-    pub dim: usize,
+    pub dim: NamedDim,
     /// What becomes of an element that another one is put to: replaced, or added to or multiplied.
     pub how: Combine,
 }
@@ -146,7 +168,7 @@ impl Op for Scatter {
         let (dim, index) = (self.dim, ctx.saved(2));
         let source = || gathered(Self::NAME, ctx, dim, index);
         match self.how {
-            Combine::Replace => grads!(ctx; ctx.grad().scatter(dim as isize, index, 0)?, source()?),
+            Combine::Replace => grads!(ctx; ctx.grad().scatter(dim.named(), index, 0)?, source()?),
             Combine::Add => grads!(ctx; ctx.grad().clone(), source()?),
             _ => {
                 let text = "products have no derivative here; use scatter_reduce()";
@@ -157,6 +179,9 @@ impl Op for Scatter {
 
     fn arguments(&self, inputs: [Operand<'_>; 3], visit: &mut dyn FnMut(Argument<'_>)) {
         in_order(self.dim, inputs, visit);
+        if self.how != Combine::Replace {
+            visit(Argument::None);
+        }
     }
 
     fn backward_name(&self, [_, value, _]: [Operand<'_>; 3]) -> &'static str {
@@ -165,9 +190,14 @@ impl Op for Scatter {
 }
 
 /// The gradient of a source: what the index leads to.
-pub(super) fn gathered(op: &'static str, ctx: &Backward<'_>, dim: usize, index: &Tensor) -> Result<Tensor> {
+pub(super) fn gathered(
+    op: &'static str,
+    ctx: &Backward<'_>,
+    dim: NamedDim,
+    index: &Tensor,
+) -> Result<Tensor> {
     if line(ctx.shape(1)) == line(index.shape()) {
-        return ctx.grad().gather(dim as isize, index);
+        return ctx.grad().gather(dim.named(), index);
     }
     let text = format_args!(
         "has a derivative for a source of the shape of its index only, not {:?} and {:?}; narrow the source first",
@@ -184,12 +214,19 @@ impl Kernel for Scatter {
         must_be_tensor(Self::NAME, x)?;
         must_be_tensor(Self::NAME, index)?;
         let x = tensor(x);
-        check_source(Self::NAME, x, self.dim, tensor(index), source)?;
+        check_source(Self::NAME, x, *self.dim, tensor(index), source)?;
         if matches!(self.how, Combine::Replace | Combine::Add | Combine::Multiply) {
             return Ok(Spec::like(x));
         }
         let text = format_args!("replaces, adds or multiplies, not {:?}; use scatter_reduce()", self.how);
         Err(Error::new(Cause::Argument, Self::NAME, text))
+    }
+
+    fn shown(&self, [x, source, index]: [Operand<'_>; 3]) -> Result<Option<Tensor>> {
+        let out = self.room([x, source, index])?;
+        out.copy_(tensor(x))?;
+        self.write([(&out).into(), source, index])?;
+        Ok(Some(out))
     }
 
     fn cpu(&self, [x, source, index]: [Operand<'_>; 3], out: &Tensor) -> Result<()> {
@@ -203,7 +240,11 @@ impl InPlace for Scatter {
     kernel_table!(in place Scatter);
 
     fn cpu_in_place(&self, inputs: [Operand<'_>; 3]) -> Result<()> {
-        put_elements(Self::NAME, inputs, self.dim, (self.how, true))
+        put_elements(Self::NAME, inputs, *self.dim, (self.how, true))
+    }
+
+    fn shown_in_place(&self, [_, _, index]: [Operand<'_>; 3]) -> Result<Shown> {
+        show_numbers(tensor(index)).map(Shown::keeping)
     }
 }
 
@@ -211,7 +252,7 @@ impl InPlace for Scatter {
 #[derive(Clone, Debug)]
 pub struct ScatterAdd {
     /// Which dimension.
-    pub dim: usize,
+    pub dim: NamedDim,
 }
 
 impl Op for ScatterAdd {
@@ -235,8 +276,15 @@ impl Kernel for ScatterAdd {
     kernel_table!(ScatterAdd);
 
     fn infer(&self, [x, source, index]: [&Tensor; 3]) -> Result<Spec> {
-        check_source(Self::NAME, x, self.dim, index, source.into())?;
+        check_source(Self::NAME, x, *self.dim, index, source.into())?;
         Ok(Spec::like(x))
+    }
+
+    fn shown(&self, [x, source, index]: [&Tensor; 3]) -> Result<Option<Tensor>> {
+        let out = self.room([x, source, index])?;
+        out.copy_(x)?;
+        self.write([&out, source, index])?;
+        Ok(Some(out))
     }
 
     fn cpu(&self, [x, source, index]: [&Tensor; 3], out: &Tensor) -> Result<()> {
@@ -250,20 +298,18 @@ impl InPlace for ScatterAdd {
     kernel_table!(in place ScatterAdd);
 
     fn cpu_in_place(&self, inputs: [&Tensor; 3]) -> Result<()> {
-        put_elements(Self::NAME, inputs.map(Operand::Tensor), self.dim, (Combine::Add, true))
+        put_elements(Self::NAME, inputs.map(Operand::Tensor), *self.dim, (Combine::Add, true))
     }
-}
 
-/// An index with negative numbers counted from the front.
-fn from_front(index: &Tensor, size: usize) -> Result<Tensor> {
-    let zero = Tensor::zeros([], (index.dtype(), index.device()))?;
-    index.add(size as i64)?.where_(&zero.gt(index)?, index)
+    fn shown_in_place(&self, [_, _, index]: [&Tensor; 3]) -> Result<Shown> {
+        show_numbers(index).map(Shown::keeping)
+    }
 }
 
 impl Tensor {
     /// Elements picked along `dim`, one per number of `index`, whose other coordinates they share.
     pub fn gather(&self, dim: isize, index: &Tensor) -> Result<Tensor> {
-        let dim = self.dim_index(Gather::NAME, dim)?;
+        let dim = self.named_dim(Gather::NAME, dim)?;
         Gather { dim }.call([self, index])
     }
 
@@ -290,14 +336,16 @@ impl Tensor {
             shape[at] = count;
             index_shape = shape.to_vec();
         }
-        let x = self.expand(x_shape)?;
-        x.gather(dim, &from_front(&index.expand(index_shape)?, line(x.shape())[at])?)
+        let index = index.broadcast_to(index_shape)?;
+        let x = self.broadcast_to(x_shape)?;
+        x.gather(at as isize, &index.remainder(line(x.shape())[at] as i64)?)
     }
 
     /// As [`take_along_dim`](Tensor::take_along_dim), of all elements in one row.
     pub fn take_along(&self, index: &Tensor) -> Result<Tensor> {
-        let row = self.reshape([self.numel()])?;
-        row.gather(0, &from_front(&index.reshape([index.numel()])?, self.numel())?)
+        let _span = composite("aten::take_along_dim", [self, index], |visit| visit(Argument::None));
+        let row = |x: &Tensor| if x.is_contiguous() { x.view(-1) } else { x.reshape(-1) };
+        row(self)?.gather(0, &row(index)?)
     }
 
     /// This tensor with elements of `source`, a tensor or a number, where `index` says along `dim`.
@@ -329,7 +377,7 @@ impl Tensor {
         source: impl Into<Operand<'a>>,
         how: Combine,
     ) -> Result<Tensor> {
-        let dim = self.dim_index(Scatter::NAME, dim)?;
+        let dim = self.named_dim(Scatter::NAME, dim)?;
         Scatter { dim, how }.call([self.into(), source.into(), index.into()])
     }
 
@@ -342,19 +390,19 @@ impl Tensor {
         source: impl Into<Operand<'a>>,
         how: Combine,
     ) -> Result<()> {
-        let dim = self.dim_index(Scatter::IN_PLACE, dim)?;
+        let dim = self.named_dim(Scatter::IN_PLACE, dim)?;
         Scatter { dim, how }.call_in_place([self.into(), source.into(), index.into()])
     }
 
     /// This tensor with elements of `source` added where `index` says along `dim`.
     pub fn scatter_add(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        let dim = self.dim_index(ScatterAdd::NAME, dim)?;
+        let dim = self.named_dim(ScatterAdd::NAME, dim)?;
         ScatterAdd { dim }.call([self, source, index])
     }
 
     /// Adds elements of `source` where `index` says along `dim`, in place.
     pub fn scatter_add_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
-        let dim = self.dim_index(ScatterAdd::IN_PLACE, dim)?;
+        let dim = self.named_dim(ScatterAdd::IN_PLACE, dim)?;
         ScatterAdd { dim }.call_in_place([self, source, index])
     }
 }

@@ -124,7 +124,7 @@ macro_rules! reductions {
             }
 
             fn arguments(&self, inputs: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
-                in_order(self.dim, inputs.map(Operand::Tensor), visit);
+                in_order(self.dim.into(), inputs.map(Operand::Tensor), visit);
                 visit(Argument::Text(name(self.how)));
                 visit(Argument::Bool(self.include));
             }

@@ -4,11 +4,14 @@ use super::places::{
     Source, check_index, check_room, check_same_dtype, in_order, must_be_tensor, out_of_range, pick, start,
     tensor,
 };
-use super::{check_dims, scalar_argument, scaled};
+use super::{check_dims, scalar_argument, scaled, sizes};
 use crate::autograd::Saves;
-use crate::op::{InPlace, Operand, kernel_table};
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads};
-use cresset_dispatch::observe::Argument;
+use crate::op::{InPlace, Operand, Shown, kernel_table};
+use crate::{
+    Backward, Cause, DType, Device, Error, Grads, Kernel, NamedDim, Op, Result, Scalar, Spec, Tensor,
+    composite, cpu, grads, shown,
+};
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::index::{Combine, Places};
 use cresset_kernels::{Dims, elementwise, functions};
 
@@ -66,11 +69,16 @@ fn slices_from(op: &'static str, x: &Tensor, dim: usize, index: &Tensor, wrap: b
     Places::of_slices(x.layout(), dim, index.elements(&reading), wrap).map_err(out_of_range(op))
 }
 
+/// Torch looks at the first slices to learn how others lie.
+fn show_first(dim: usize, tensors: [&Tensor; 2]) -> Result<()> {
+    tensors.iter().try_for_each(|tensor| tensor.select(dim as isize, 0).map(drop))
+}
+
 /// The slices of a tensor along one dimension, in the order that an index names them.
 #[derive(Clone, Debug)]
 pub struct IndexSelect {
     /// Which dimension.
-    pub dim: usize,
+    pub dim: NamedDim,
 }
 
 impl Op for IndexSelect {
@@ -82,14 +90,21 @@ impl Op for IndexSelect {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx; {
-            let zeros = Tensor::zeros(ctx.shape(0), (ctx.grad().dtype(), ctx.grad().device()))?;
-            zeros.index_add(self.dim as isize, ctx.saved(1), ctx.grad())?
+            let (grad, index, shape) = (ctx.grad(), ctx.saved(1), sizes(ctx.shape(0)));
+            let _span = composite("aten::index_select_backward", [grad], |visit| {
+                visit(Argument::Ints(&shape));
+                visit(self.dim.argument());
+                visit(Argument::Tensor(index.argument()));
+            });
+            let zeros = shown::new_zeros(grad, ctx.shape(0), true)?;
+            zeros.index_add_(self.dim.named(), index, grad)?;
+            zeros
         })
     }
 
     fn arguments(&self, [x, index]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(Argument::Int(self.dim as i64));
+        visit(self.dim.argument());
         visit(Argument::Tensor(index.argument()));
     }
 }
@@ -98,9 +113,9 @@ impl Kernel for IndexSelect {
     kernel_table!(IndexSelect);
 
     fn infer(&self, [x, index]: [&Tensor; 2]) -> Result<Spec> {
-        check_rows(Self::NAME, x, self.dim, index)?;
+        check_rows(Self::NAME, x, *self.dim, index)?;
         let mut shape = Dims::from_slice(x.shape());
-        match (shape.get_mut(self.dim), index.numel()) {
+        match (shape.get_mut(*self.dim), index.numel()) {
             (Some(size), count) => *size = count,
             (None, 1) => {}
             (None, count) => {
@@ -111,8 +126,25 @@ impl Kernel for IndexSelect {
         Ok(Spec { shape, dtype: x.dtype() })
     }
 
+    /// Torch makes its output of nothing; along the second dimension it reads plain memory, else by slices.
+    fn shown(&self, [x, index]: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        self.infer([x, index])?;
+        Tensor::empty([0], (x.dtype(), Device::CPU))?;
+        let out = self.room([x, index])?;
+        let mut plain = None;
+        if x.dim() > 1 && out.numel() > 0 {
+            match *self.dim {
+                1 => plain = Some(x.contiguous()?),
+                dim => show_first(dim, [x, &out])?,
+            }
+        }
+        self.fill([x, index], &out, Device::CPU)?;
+        drop(plain);
+        Ok(Some(out))
+    }
+
     fn cpu(&self, [x, index]: [&Tensor; 2], out: &Tensor) -> Result<()> {
-        pick(x, &slices(Self::NAME, x, self.dim, index)?, out);
+        pick(x, &slices(Self::NAME, x, *self.dim, index)?, out);
         Ok(())
     }
 }
@@ -121,7 +153,7 @@ impl Kernel for IndexSelect {
 #[derive(Clone, Debug)]
 pub struct IndexAdd {
     /// Which dimension.
-    pub dim: usize,
+    pub dim: NamedDim,
     /// What the slices are multiplied by.
     pub alpha: Scalar,
 }
@@ -137,7 +169,15 @@ impl Op for IndexAdd {
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         grads!(ctx;
             ctx.grad().clone(),
-            scaled(ctx.grad().index_select(self.dim as isize, ctx.saved(2))?, self.alpha)?
+            {
+                let (dim, index) = (self.dim.named(), ctx.saved(2));
+                let picked = match ctx.shape(1) {
+                    [] if index.dim() > 0 => ctx.grad().index_select(dim, &index.squeeze_dim(0)?)?,
+                    [] => ctx.grad().index_select(dim, index)?,
+                    _ => like_source(ctx.grad().index_select(dim, index)?)?,
+                };
+                scaled(picked, self.alpha)?
+            }
         )
     }
 
@@ -147,11 +187,24 @@ impl Op for IndexAdd {
     }
 }
 
+/// The gradient of slices spread to the shape of the source, which it has.
+fn like_source(picked: Tensor) -> Result<Tensor> {
+    if observe::is_watched() { picked.expand_as(&picked) } else { Ok(picked) }
+}
+
+impl IndexAdd {
+    /// Torch adds whole elements where slices do not lie in a row, by their first and last dimensions.
+    fn adds_elements(&self, x: &Tensor, index: &Tensor) -> bool {
+        let at_end = *self.dim == 0 || *self.dim + 1 == x.dim();
+        at_end && self.alpha.as_f64() == 1.0 && index.dtype() == DType::I64
+    }
+}
+
 impl Kernel for IndexAdd {
     kernel_table!(IndexAdd);
 
     fn infer(&self, [x, source, index]: [&Tensor; 3]) -> Result<Spec> {
-        check_slices(Self::NAME, x, self.dim, index, source)?;
+        check_slices(Self::NAME, x, *self.dim, index, source)?;
         let fits = match self.alpha {
             Scalar::Bool(_) => x.dtype() == DType::Bool,
             Scalar::Float(_) => x.dtype().is_float(),
@@ -164,6 +217,13 @@ impl Kernel for IndexAdd {
         Err(Error::new(Cause::DType, Self::NAME, text))
     }
 
+    fn shown(&self, [x, source, index]: [&Tensor; 3]) -> Result<Option<Tensor>> {
+        let out = self.room([x, source, index])?;
+        out.copy_(x)?;
+        self.write([&out, source, index])?;
+        Ok(Some(out))
+    }
+
     fn cpu(&self, [x, source, index]: [&Tensor; 3], out: &Tensor) -> Result<()> {
         start(x, out)?;
         self.cpu_in_place([out, source, index])
@@ -174,8 +234,27 @@ impl InPlace for IndexAdd {
     const IN_PLACE: &'static str = "aten::index_add_";
     kernel_table!(in place IndexAdd);
 
+    fn shown_in_place(&self, [x, source, index]: [&Tensor; 3]) -> Result<Shown> {
+        if x.dim() < 2 || source.numel() == 0 || x.numel() == 0 {
+            return Ok(Shown::default());
+        }
+        if !self.adds_elements(x, index) {
+            show_first(*self.dim, [x, source])?;
+            return Ok(Shown::default());
+        }
+        let strides: Dims = (0..x.dim()).map(|dim| usize::from(dim == *self.dim)).collect();
+        let line = index.contiguous()?;
+        let numbers = line.as_strided(source.shape(), &strides, line.layout().offset())?;
+        let more = [
+            Argument::Int(*self.dim as i64),
+            Argument::Tensor(numbers.argument()),
+            Argument::Tensor(source.argument()),
+        ];
+        shown::within("aten::scatter_add_", [x], &more, || numbers.to(DType::I64)).map(|_| Shown::default())
+    }
+
     fn cpu_in_place(&self, [x, source, index]: [&Tensor; 3]) -> Result<()> {
-        let places = slices(Self::NAME, x, self.dim, index)?;
+        let places = slices(Self::NAME, x, *self.dim, index)?;
         if self.alpha.as_f64() == 1.0 {
             Source::all(source, x)?.put(x, &places, Combine::Add, true);
         } else if x.dtype() != DType::Bool {
@@ -195,7 +274,7 @@ impl InPlace for IndexAdd {
 #[derive(Clone, Debug)]
 pub struct IndexCopy {
     /// Which dimension.
-    pub dim: usize,
+    pub dim: NamedDim,
 }
 
 impl Op for IndexCopy {
@@ -207,7 +286,7 @@ impl Op for IndexCopy {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let (dim, index) = (self.dim as isize, ctx.saved(2));
+        let (dim, index) = (self.dim.named(), ctx.saved(2));
         grads!(ctx; ctx.grad().index_fill(dim, index, 0)?, ctx.grad().index_select(dim, index)?)
     }
 
@@ -220,7 +299,7 @@ impl Kernel for IndexCopy {
     kernel_table!(IndexCopy);
 
     fn infer(&self, [x, source, index]: [&Tensor; 3]) -> Result<Spec> {
-        check_slices(Self::NAME, x, self.dim, index, source)?;
+        check_slices(Self::NAME, x, *self.dim, index, source)?;
         Ok(Spec::like(x))
     }
 
@@ -235,7 +314,7 @@ impl InPlace for IndexCopy {
     kernel_table!(in place IndexCopy);
 
     fn cpu_in_place(&self, [x, source, index]: [&Tensor; 3]) -> Result<()> {
-        let places = slices(Self::NAME, x, self.dim, index)?;
+        let places = slices(Self::NAME, x, *self.dim, index)?;
         Source::all(source, x)?.put(x, &places, Combine::Replace, true);
         Ok(())
     }
@@ -245,7 +324,7 @@ impl InPlace for IndexCopy {
 #[derive(Clone, Debug)]
 pub struct IndexFill {
     /// Which dimension.
-    pub dim: usize,
+    pub dim: NamedDim,
 }
 
 impl Op for IndexFill {
@@ -257,7 +336,7 @@ impl Op for IndexFill {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let (dim, index) = (self.dim as isize, ctx.saved(2));
+        let (dim, index) = (self.dim.named(), ctx.saved(2));
         grads!(ctx; ctx.grad().index_fill(dim, index, 0)?, {
             // A slice that the index names twice was filled once.
             let filled = Tensor::zeros(ctx.grad().shape(), (DType::Bool, ctx.grad().device()))?;
@@ -268,7 +347,7 @@ impl Op for IndexFill {
 
     fn arguments(&self, [x, value, index]: [Operand<'_>; 3], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(x.given().into_argument());
-        visit(Argument::Int(self.dim as i64));
+        visit(self.dim.argument());
         visit(index.given().into_argument());
         match value {
             Operand::Tensor(value) => visit(Argument::Tensor(value.argument())),
@@ -288,7 +367,7 @@ impl Kernel for IndexFill {
         must_be_tensor(Self::NAME, x)?;
         must_be_tensor(Self::NAME, index)?;
         let x = tensor(x);
-        check_rows(Self::NAME, x, self.dim, tensor(index))?;
+        check_rows(Self::NAME, x, *self.dim, tensor(index))?;
         if value.shape().is_empty() {
             return Ok(Spec::like(x));
         }
@@ -308,7 +387,7 @@ impl InPlace for IndexFill {
 
     fn cpu_in_place(&self, [x, value, index]: [Operand<'_>; 3]) -> Result<()> {
         let (x, index) = (tensor(x), tensor(index));
-        let places = slices_from(Self::NAME, x, self.dim, index, true)?;
+        let places = slices_from(Self::NAME, x, *self.dim, index, true)?;
         let value = Source::filling(Self::NAME, &[places.count()], value, x)?;
         value.put(x, &places, Combine::Replace, true);
         Ok(())
@@ -318,7 +397,7 @@ impl InPlace for IndexFill {
 impl Tensor {
     /// The slices along `dim` that `index` names, in its order.
     pub fn index_select(&self, dim: isize, index: &Tensor) -> Result<Tensor> {
-        let dim = self.dim_index(IndexSelect::NAME, dim)?;
+        let dim = self.named_dim(IndexSelect::NAME, dim)?;
         IndexSelect { dim }.call([self, index])
     }
 
@@ -335,7 +414,7 @@ impl Tensor {
         source: &Tensor,
         alpha: impl Into<Scalar>,
     ) -> Result<Tensor> {
-        let dim = self.dim_index(IndexAdd::NAME, dim)?;
+        let dim = self.named_dim(IndexAdd::NAME, dim)?;
         IndexAdd { dim, alpha: alpha.into() }.call([self, source, index])
     }
 
@@ -352,19 +431,19 @@ impl Tensor {
         source: &Tensor,
         alpha: impl Into<Scalar>,
     ) -> Result<()> {
-        let dim = self.dim_index(IndexAdd::IN_PLACE, dim)?;
+        let dim = self.named_dim(IndexAdd::IN_PLACE, dim)?;
         IndexAdd { dim, alpha: alpha.into() }.call_in_place([self, source, index])
     }
 
     /// This tensor with the slices of `source` along `dim` where `index` says.
     pub fn index_copy(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        let dim = self.dim_index(IndexCopy::NAME, dim)?;
+        let dim = self.named_dim(IndexCopy::NAME, dim)?;
         IndexCopy { dim }.call([self, source, index])
     }
 
     /// Overwrites the slices along `dim` that `index` names with those of `source`.
     pub fn index_copy_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
-        let dim = self.dim_index(IndexCopy::IN_PLACE, dim)?;
+        let dim = self.named_dim(IndexCopy::IN_PLACE, dim)?;
         IndexCopy { dim }.call_in_place([self, source, index])
     }
 
@@ -375,7 +454,7 @@ impl Tensor {
         index: &'a Tensor,
         value: impl Into<Operand<'a>>,
     ) -> Result<Tensor> {
-        let dim = self.dim_index(IndexFill::NAME, dim)?;
+        let dim = self.named_dim(IndexFill::NAME, dim)?;
         IndexFill { dim }.call([self.into(), value.into(), index.into()])
     }
 
@@ -386,7 +465,7 @@ impl Tensor {
         index: &'a Tensor,
         value: impl Into<Operand<'a>>,
     ) -> Result<()> {
-        let dim = self.dim_index(IndexFill::IN_PLACE, dim)?;
+        let dim = self.named_dim(IndexFill::IN_PLACE, dim)?;
         IndexFill { dim }.call_in_place([self.into(), value.into(), index.into()])
     }
 }

@@ -2,7 +2,7 @@
 
 use super::part::{Embed, Part, Replace, view_of_part};
 use crate::op::Forward;
-use crate::{Backward, Cause, Error, Grads, Layout, Op, Result, Tensor, composite, grads};
+use crate::{Backward, Cause, Error, Grads, Layout, NamedDim, Op, Result, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
 use std::ops::{Bound, RangeBounds};
 
@@ -12,7 +12,7 @@ use std::ops::{Bound, RangeBounds};
 #[derive(Clone, Debug)]
 pub struct Slice {
     /// The dimension.
-    pub dim: usize,
+    pub dim: NamedDim,
     /// The first index.
     pub start: isize,
     /// Where to stop, excluded.
@@ -28,17 +28,17 @@ impl Part for Slice {
     const SCATTER: [&'static str; 2] = ["aten::slice_scatter", "SliceScatterBackward0"];
 
     fn pick(&self, whole: &Layout) -> Result<Layout> {
-        let size = size_of_dim(Self::NAME, whole, self.dim)?;
+        let size = size_of_dim(Self::NAME, whole, *self.dim)?;
         let place = |at: isize| match at {
             0.. => at.unsigned_abs().min(size),
             _ => size.saturating_sub(at.unsigned_abs()),
         };
         let (start, end) = (place(self.start), place(self.end));
-        let range = whole.narrow(self.dim, start, end.saturating_sub(start));
+        let range = whole.narrow(*self.dim, start, end.saturating_sub(start));
         match self.step {
             0 => Err(Error::new(Cause::Argument, Self::NAME, "the step is 0, expected 1 or more")),
             1 => Ok(range),
-            step => range.step(self.dim, step.min(size.max(1))).ok_or_else(|| {
+            step => range.step(*self.dim, step.min(size.max(1))).ok_or_else(|| {
                 let text = format_args!("every {step}th element of {whole:?} lies beyond counting");
                 Error::new(Cause::Argument, Self::NAME, text)
             }),
@@ -46,7 +46,7 @@ impl Part for Slice {
     }
 
     fn attributes(&self, visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Int(self.dim as i64));
+        visit(self.dim.argument());
         visit(Argument::Int(self.start as i64));
         visit(Argument::Int(self.end as i64));
         visit(Argument::Int(self.step as i64));
@@ -57,7 +57,7 @@ impl Part for Slice {
 #[derive(Clone, Debug)]
 pub struct Select {
     /// The dimension.
-    pub dim: usize,
+    pub dim: NamedDim,
     /// The index; negative ones count from the back.
     pub index: isize,
 }
@@ -69,14 +69,14 @@ impl Part for Select {
     const SCATTER: [&'static str; 2] = ["aten::select_scatter", "SelectScatterBackward0"];
 
     fn pick(&self, whole: &Layout) -> Result<Layout> {
-        let size = size_of_dim(Self::NAME, whole, self.dim)?;
+        let size = size_of_dim(Self::NAME, whole, *self.dim)?;
         let index = if self.index < 0 { self.index.checked_add_unsigned(size) } else { Some(self.index) };
         match index.and_then(|index| usize::try_from(index).ok()).filter(|index| *index < size) {
-            Some(index) => Ok(whole.select(self.dim, index)),
+            Some(index) => Ok(whole.select(*self.dim, index)),
             None => {
                 let text = format_args!(
                     "index {} is out of range for dimension {} of size {size}",
-                    self.index, self.dim
+                    self.index, *self.dim
                 );
                 Err(Error::new(Cause::Index, Self::NAME, text))
             }
@@ -84,7 +84,7 @@ impl Part for Select {
     }
 
     fn attributes(&self, visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Int(self.dim as i64));
+        visit(self.dim.argument());
         visit(Argument::Int(self.index as i64));
     }
 }
@@ -122,7 +122,7 @@ impl Tensor {
     /// # Ok::<(), cresset_tensor::Error>(())
     /// ```
     pub fn slice(&self, dim: isize, range: impl RangeBounds<isize>, step: usize) -> Result<Tensor> {
-        let (dim, (start, end)) = (self.dim_index(Slice::NAME, dim)?, ends(range));
+        let (dim, (start, end)) = (self.named_dim(Slice::NAME, dim)?, ends(range));
         Slice { dim, start, end, step }.call([self])
     }
 
@@ -134,8 +134,8 @@ impl Tensor {
             visit(Argument::Int(start as i64));
             visit(Argument::Int(length as i64));
         });
-        let dim = self.dim_index(NAME, dim)?;
-        let size = size_of_dim(NAME, self.layout(), dim)?;
+        let dim = self.named_dim(NAME, dim)?;
+        let size = size_of_dim(NAME, self.layout(), *dim)?;
         let first = if start < 0 { start.checked_add_unsigned(size) } else { Some(start) };
         let end = first.filter(|first| *first >= 0).and_then(|first| first.checked_add_unsigned(length));
         match (first, end) {
@@ -160,6 +160,11 @@ impl Tensor {
             );
             return Err(Error::new(Cause::Argument, NAME, text));
         }
+        let _span = composite(NAME, [self], |visit| {
+            visit(Argument::Int(dim as i64));
+            visit(Argument::Tensor(start.argument()));
+            visit(Argument::Int(length as i64));
+        });
         let start = start.item()?.as_i64();
         let start = isize::try_from(start).map_err(|error| Error::new(Cause::Index, NAME, error))?;
         self.narrow(dim, start, length)
@@ -168,7 +173,7 @@ impl Tensor {
     /// What lies at `index` of dimension `dim`, without that dimension; negative ones count from
     /// the back.
     pub fn select(&self, dim: isize, index: isize) -> Result<Tensor> {
-        Select { dim: self.dim_index(Select::NAME, dim)?, index }.call([self])
+        Select { dim: self.named_dim(Select::NAME, dim)?, index }.call([self])
     }
 
     /// This tensor with `source` in the place of [`slice`](Tensor::slice)'s result.
@@ -179,13 +184,13 @@ impl Tensor {
         range: impl RangeBounds<isize>,
         step: usize,
     ) -> Result<Tensor> {
-        let (dim, (start, end)) = (self.dim_index(Slice::SCATTER[0], dim)?, ends(range));
+        let (dim, (start, end)) = (self.named_dim(Slice::SCATTER[0], dim)?, ends(range));
         Replace { part: Slice { dim, start, end, step } }.call([self, source])
     }
 
     /// This tensor with `source` in the place of [`select`](Tensor::select)'s result.
     pub fn select_scatter(&self, source: &Tensor, dim: isize, index: isize) -> Result<Tensor> {
-        let dim = self.dim_index(Select::SCATTER[0], dim)?;
+        let dim = self.named_dim(Select::SCATTER[0], dim)?;
         Replace { part: Select { dim, index } }.call([self, source])
     }
 }

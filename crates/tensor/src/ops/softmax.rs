@@ -1,10 +1,12 @@
 //! Softmax and its logarithm along a dimension.
 
-use super::{check_dims, check_float, dtype_argument};
+use super::{check_float, dtype_argument};
 use crate::autograd::Saves;
 use crate::op::{Operand, kernel_table};
 use crate::promote::float_type;
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads};
+use crate::{
+    Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads, shown,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::softmax;
 
@@ -18,8 +20,8 @@ macro_rules! along_dim {
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub struct $op {
-            /// Which dimension.
-            pub dim: usize,
+            /// Which dimension; negative ones count from the back.
+            pub dim: isize,
         }
 
         impl Op for $op {
@@ -44,20 +46,30 @@ macro_rules! along_dim {
             kernel_table!($op);
 
             fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
-                check_dims(Self::NAME, &[self.dim], x)?;
+                x.dim_index(Self::NAME, self.dim)?;
                 Ok(Spec::new(x.shape(), float_type(x.dtype())))
             }
 
+            fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+                let out = self.room([x])?;
+                if x.numel() > 0 {
+                    show_flat(x)?;
+                }
+                self.fill([x], &out, out.device())?;
+                Ok(Some(out))
+            }
+
             fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
-                cpu::map(x, out.dtype(), out, |x, out| softmax::$kernel(x, self.dim, out))
+                let dim = x.dim_index(Self::NAME, self.dim)?;
+                cpu::map(x, out.dtype(), out, |x, out| softmax::$kernel(x, dim, out))
             }
         }
 
         $(#[$back_doc])*
         #[derive(Clone, Debug)]
         pub struct $back {
-            /// Which dimension.
-            pub dim: usize,
+            /// Which dimension; negative ones count from the back.
+            pub dim: isize,
         }
 
         impl Op for $back {
@@ -68,7 +80,7 @@ macro_rules! along_dim {
             type Output = Tensor;
 
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-                let ($outer, $grad, $y, $dims) = (ctx.grad(), ctx.saved(0), ctx.saved(1), [self.dim as isize]);
+                let ($outer, $grad, $y, $dims) = (ctx.grad(), ctx.saved(0), ctx.saved(1), [self.dim]);
                 grads!(ctx; $to_grad, $to_output)
             }
 
@@ -76,6 +88,7 @@ macro_rules! along_dim {
                 visit(Argument::Tensor(grad.argument()));
                 visit(Argument::Tensor(y.argument()));
                 visit(Argument::Int(self.dim as i64));
+                visit(shown::dtype_code(y.dtype()));
             }
         }
 
@@ -86,9 +99,19 @@ macro_rules! along_dim {
                 infer_gradient(Self::NAME, grad, y, self.dim)
             }
 
+            fn shown(&self, [grad, y]: [&Tensor; 2]) -> Result<Option<Tensor>> {
+                let out = self.room([grad, y])?;
+                if grad.numel() > 0 {
+                    let _copies = [show_flat(grad)?, show_flat(y)?];
+                }
+                self.fill([grad, y], &out, out.device())?;
+                Ok(Some(out))
+            }
+
             fn cpu(&self, [grad, y]: [&Tensor; 2], out: &Tensor) -> Result<()> {
+                let dim = y.dim_index(Self::NAME, self.dim)?;
                 cpu::map2(Operand::Tensor(grad), Operand::Tensor(y), out.dtype(), out, |grad, y, out| {
-                    softmax::$back_kernel(grad, y, self.dim, out);
+                    softmax::$back_kernel(grad, y, dim, out);
                 })
             }
         }
@@ -101,7 +124,7 @@ along_dim! {
     /// `y * (grad - sum(grad * y))` along a dimension.
     SoftmaxBackward: "aten::_softmax_backward_data", "SoftmaxBackwardDataBackward0", softmax_backward,
         |outer, grad, y, dims|
-        SoftmaxBackward { dim: dims[0] as usize }.call([outer, y])?,
+        SoftmaxBackward { dim: dims[0] }.call([outer, y])?,
         {
             let (inner, shared) = (grad.mul(y)?.sum_dims(&dims, true)?, outer.mul(y)?.sum_dims(&dims, true)?);
             outer.mul(&grad.sub(&inner)?)?.sub(&grad.mul(&shared)?)?
@@ -115,12 +138,18 @@ along_dim! {
         outer.mul(&y.exp()?)?.mul(&grad.sum_dims(&dims, true)?)?.neg()?;
 }
 
-fn infer_gradient(op: &'static str, grad: &Tensor, y: &Tensor, dim: usize) -> Result<Spec> {
+/// A tensor as torch's kernel reads it: row-major, and with a dimension.
+fn show_flat(x: &Tensor) -> Result<Tensor> {
+    let x = x.contiguous()?;
+    if x.dim() == 0 { x.view([1]) } else { Ok(x) }
+}
+
+fn infer_gradient(op: &'static str, grad: &Tensor, y: &Tensor, dim: isize) -> Result<Spec> {
     if grad.shape() != y.shape() {
         let text = format_args!("gradient of shape {:?} for shape {:?}", grad.shape(), y.shape());
         return Err(Error::new(Cause::Shape, op, text));
     }
-    check_dims(op, &[dim], y)?;
+    y.dim_index(op, dim)?;
     check_float(op, grad)?;
     Ok(Spec::like(grad))
 }
@@ -134,7 +163,7 @@ impl Tensor {
     /// As [`softmax`](Tensor::softmax), of the elements converted to `dtype` first.
     pub fn softmax_as(&self, dim: isize, dtype: Option<DType>) -> Result<Tensor> {
         const NAME: &str = "aten::softmax";
-        let dim = self.dim_index(NAME, dim)?;
+        self.dim_index(NAME, dim)?;
         let _span = composite(NAME, [self], |visit| along_arguments(dim, dtype, visit));
         Softmax { dim }.call([&self.as_floats(NAME, dtype)?])
     }
@@ -152,13 +181,20 @@ impl Tensor {
     /// As [`log_softmax`](Tensor::log_softmax), of the elements converted to `dtype` first.
     pub fn log_softmax_as(&self, dim: isize, dtype: Option<DType>) -> Result<Tensor> {
         const NAME: &str = "aten::log_softmax";
-        let dim = self.dim_index(NAME, dim)?;
+        self.dim_index(NAME, dim)?;
         let _span = composite(NAME, [self], |visit| along_arguments(dim, dtype, visit));
         LogSoftmax { dim }.call([&self.as_floats(NAME, dtype)?])
     }
 
+    /// As [`log_softmax`](Tensor::log_softmax), for a call that names the element type that this has.
+    pub(super) fn log_softmax_named(&self, dim: isize) -> Result<Tensor> {
+        let named = self.dtype().is_float().then_some(self.dtype());
+        self.log_softmax_as(dim, named)
+    }
+
     fn as_floats(&self, op: &'static str, dtype: Option<DType>) -> Result<Tensor> {
-        let x = dtype.map_or_else(|| Ok(self.clone()), |dtype| self.to_dtype(dtype))?;
+        let to = |dtype| self.to_options((dtype, self.device()).into());
+        let x = dtype.map_or_else(|| Ok(self.clone()), to)?;
         if dtype.is_some() {
             check_float(op, &x)?;
         }
@@ -166,7 +202,7 @@ impl Tensor {
     }
 }
 
-fn along_arguments(dim: usize, dtype: Option<DType>, visit: &mut dyn FnMut(Argument<'_>)) {
+fn along_arguments(dim: isize, dtype: Option<DType>, visit: &mut dyn FnMut(Argument<'_>)) {
     visit(Argument::Int(dim as i64));
     visit(dtype_argument(dtype));
 }

@@ -2,7 +2,7 @@
 
 use super::sizes;
 use crate::sizes::Sizes;
-use crate::{Backward, Cause, Error, Forward, Grads, Layout, Op, Result, Tensor, composite, grads};
+use crate::{Backward, Cause, Error, Forward, Grads, Layout, NamedDim, Op, Result, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -12,37 +12,42 @@ pub struct Split {
     /// The size of a piece.
     pub size: usize,
     /// The dimension to cut.
-    pub dim: usize,
+    pub dim: NamedDim,
 }
 
 impl Op for Split {
     const NAME: &'static str = "aten::split";
     const BACKWARD: &'static str = "SplitBackward0";
     const VIEW: bool = true;
+    const TAKES_MISSING: bool = true;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Vec<Tensor>;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; join(ctx, pieces(ctx.shape(0)[self.dim], self.size), self.dim)?)
+        grads!(ctx; {
+            let total = ctx.shape(0)[*self.dim];
+            let size = |i| if self.size == 0 { 0 } else { self.size.min(total - i * self.size) };
+            join(ctx, (0..pieces(total, self.size)).map(size), *self.dim)?
+        })
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
         visit(Argument::Int(self.size as i64));
-        visit(Argument::Int(self.dim as i64));
+        visit(self.dim.argument());
     }
 }
 
 impl Forward for Split {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Vec<Tensor>> {
-        let total = cut_size(Self::NAME, x, self.dim)?;
+        let total = cut_size(Self::NAME, x, *self.dim)?;
         if self.size == 0 && total > 0 {
             let text = format_args!("pieces of size 0 never make up {total}");
             return Err(Error::new(Cause::Argument, Self::NAME, text));
         }
         let piece = |i: usize| {
             let start = i * self.size;
-            x.narrow(self.dim as isize, start as isize, self.size.min(total - start))
+            x.narrow(self.dim.named(), start as isize, self.size.min(total - start))
         };
         (0..pieces(total, self.size)).map(piece).collect()
     }
@@ -59,30 +64,31 @@ pub struct SplitWithSizes {
     /// The size of each piece.
     pub sizes: Dims,
     /// The dimension to cut.
-    pub dim: usize,
+    pub dim: NamedDim,
 }
 
 impl Op for SplitWithSizes {
     const NAME: &'static str = "aten::split_with_sizes";
     const BACKWARD: &'static str = "SplitWithSizesBackward0";
     const VIEW: bool = true;
+    const TAKES_MISSING: bool = true;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Vec<Tensor>;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; join(ctx, self.sizes.len(), self.dim)?)
+        grads!(ctx; join(ctx, self.sizes.iter().copied(), *self.dim)?)
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
         visit(Argument::Ints(&sizes(&self.sizes)));
-        visit(Argument::Int(self.dim as i64));
+        visit(self.dim.argument());
     }
 }
 
 impl Forward for SplitWithSizes {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Vec<Tensor>> {
-        let total = cut_size(Self::NAME, x, self.dim)?;
+        let total = cut_size(Self::NAME, x, *self.dim)?;
         let sum = self.sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
         if sum != Some(total) {
             let text = format_args!("pieces of sizes {:?} do not make up {total}", &self.sizes[..]);
@@ -90,7 +96,7 @@ impl Forward for SplitWithSizes {
         }
         let mut start = 0;
         let piece = |&size: &usize| -> Result<Tensor> {
-            let piece: Layout = x.layout().narrow(self.dim, start, size);
+            let piece: Layout = x.layout().narrow(*self.dim, start, size);
             start += size;
             x.as_part(piece)
         };
@@ -98,44 +104,57 @@ impl Forward for SplitWithSizes {
     }
 }
 
-/// The gradients of `count` pieces put together again.
-fn join(ctx: &Backward<'_>, count: usize, dim: usize) -> Result<Tensor> {
-    let grads: Vec<&Tensor> = (0..count).map(|i| ctx.grad_of(i)).collect();
+/// The gradients of pieces of the given sizes put together again, zeros where none came.
+fn join(ctx: &Backward<'_>, sizes: impl Iterator<Item = usize>, dim: usize) -> Result<Tensor> {
+    let zeros = |size: usize| {
+        let mut shape = Dims::from_slice(ctx.shape(0));
+        shape[dim] = size;
+        Tensor::zeros(shape, (ctx.dtype(0), ctx.device(0)))
+    };
+    let piece = |(i, size)| ctx.grad_if_any(i).map_or_else(|| zeros(size), |grad| Ok(grad.clone()));
+    let grads = sizes.enumerate().map(piece).collect::<Result<Vec<_>>>()?;
     if grads.is_empty() {
         return Tensor::zeros(ctx.shape(0), ctx.dtype(0));
     }
-    Tensor::cat(&grads, dim as isize)
+    Tensor::cat(&grads.iter().collect::<Vec<_>>(), dim as isize)
 }
 
 /// One tensor per index of a dimension, without that dimension.
 #[derive(Clone, Debug)]
 pub struct Unbind {
     /// The dimension.
-    pub dim: usize,
+    pub dim: NamedDim,
 }
 
 impl Op for Unbind {
     const NAME: &'static str = "aten::unbind";
     const BACKWARD: &'static str = "UnbindBackward0";
     const VIEW: bool = true;
+    const TAKES_MISSING: bool = true;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = Vec<Tensor>;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let grads = |count| (0..count).map(|i| ctx.grad_of(i)).collect::<Vec<_>>();
-        grads!(ctx; Tensor::stack(&grads(ctx.shape(0)[self.dim]), self.dim as isize)?)
+        grads!(ctx; {
+            let mut shape = Dims::from_slice(ctx.shape(0));
+            let count = shape.remove(*self.dim);
+            let zeros = || Tensor::zeros([], (ctx.dtype(0), ctx.device(0)))?.expand(&shape);
+            let grad = |i| ctx.grad_if_any(i).map_or_else(zeros, |grad| Ok(grad.clone()));
+            let grads = (0..count).map(grad).collect::<Result<Vec<_>>>()?;
+            Tensor::stack(&grads.iter().collect::<Vec<_>>(), self.dim.named())?
+        })
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(Argument::Int(self.dim as i64));
+        visit(self.dim.argument());
     }
 }
 
 impl Forward for Unbind {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Vec<Tensor>> {
-        let size = cut_size(Self::NAME, x, self.dim)?;
-        (0..size).map(|index| x.select(self.dim as isize, index as isize)).collect()
+        let size = cut_size(Self::NAME, x, *self.dim)?;
+        (0..size).map(|index| x.select(*self.dim as isize, index as isize)).collect()
     }
 }
 
@@ -184,12 +203,12 @@ impl<const N: usize> From<[isize; N]> for Cuts {
 impl Tensor {
     /// Pieces of `size` along dimension `dim`, the last one smaller if it must be.
     pub fn split(&self, size: usize, dim: isize) -> Result<Vec<Tensor>> {
-        Split { size, dim: self.dim_index(Split::NAME, dim)? }.call([self])
+        Split { size, dim: self.named_dim(Split::NAME, dim)? }.call([self])
     }
 
     /// Pieces of the given sizes along dimension `dim`.
     pub fn split_with_sizes(&self, sizes: impl Sizes, dim: isize) -> Result<Vec<Tensor>> {
-        let (written, dim) = (sizes.written(), self.dim_index(SplitWithSizes::NAME, dim)?);
+        let (written, dim) = (sizes.written(), self.named_dim(SplitWithSizes::NAME, dim)?);
         let sizes: Option<Dims> = written.iter().map(|&size| usize::try_from(size).ok()).collect();
         let sizes = sizes.ok_or_else(|| {
             let text = format_args!("pieces cannot have sizes {written:?}");
@@ -205,8 +224,8 @@ impl Tensor {
             visit(Argument::Int(chunks as i64));
             visit(Argument::Int(dim as i64));
         });
-        let dim = self.dim_index(NAME, dim)?;
-        let total = cut_size(NAME, self, dim)?;
+        let dim = self.named_dim(NAME, dim)?;
+        let total = cut_size(NAME, self, *dim)?;
         if chunks == 0 {
             return Err(Error::new(Cause::Argument, NAME, "no chunks at all; expected 1 or more"));
         }
@@ -221,7 +240,7 @@ impl Tensor {
 
     /// One tensor per index of dimension `dim`, without that dimension.
     pub fn unbind(&self, dim: isize) -> Result<Vec<Tensor>> {
-        Unbind { dim: self.dim_index(Unbind::NAME, dim)? }.call([self])
+        Unbind { dim: self.named_dim(Unbind::NAME, dim)? }.call([self])
     }
 
     /// Pieces along dimension `dim`: so many as even as can be, or cut before given indices.

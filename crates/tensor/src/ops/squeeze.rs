@@ -1,7 +1,7 @@
 //! Dimensions of size 1, added and taken away.
 
-use super::{check_dims, dim_index, sizes};
-use crate::{Backward, Forward, Grads, Op, Result, Tensor, composite, grads};
+use super::{check_dims, dim_index};
+use crate::{Backward, Forward, Grads, NamedDim, NamedDims, Op, Result, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -9,7 +9,7 @@ use cresset_kernels::Dims;
 #[derive(Clone, Debug)]
 pub struct Unsqueeze {
     /// The dimension that the new one comes before.
-    pub dim: usize,
+    pub dim: NamedDim,
 }
 
 impl Op for Unsqueeze {
@@ -20,19 +20,19 @@ impl Op for Unsqueeze {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; SqueezeDim { dims: [self.dim] }.call([ctx.grad()])?)
+        grads!(ctx; SqueezeDim { dims: NamedDims::new(Dims::from_slice(&[*self.dim]), &[self.dim.named()]) }.call([ctx.grad()])?)
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(Argument::Int(self.dim as i64));
+        visit(self.dim.argument());
     }
 }
 
 impl Forward for Unsqueeze {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        dim_index(Self::NAME, self.dim as isize, x.dim() + 1)?;
-        x.as_layout(x.layout().unsqueeze(self.dim))
+        dim_index(Self::NAME, *self.dim as isize, x.dim() + 1)?;
+        x.as_layout(x.layout().unsqueeze(*self.dim))
     }
 }
 
@@ -76,16 +76,16 @@ squeezes! {
     /// All dimensions of size 1 taken away. Its `dims` are all that there are.
     Squeeze { Dims } "SqueezeBackward0", |_dims, visit| {};
     /// One dimension taken away, if its size is 1.
-    SqueezeDim { [usize; 1] } "SqueezeBackward1", |dims, visit| visit(Argument::Int(dims[0] as i64));
+    SqueezeDim { NamedDims } "SqueezeBackward1", |dims, visit| visit(Argument::Int(dims.told()[0]));
     /// Those of some dimensions taken away whose size is 1.
-    SqueezeDims { Dims } "SqueezeBackward2", |dims, visit| visit(Argument::Ints(&sizes(dims)));
+    SqueezeDims { NamedDims } "SqueezeBackward2", |dims, visit| visit(Argument::Ints(&dims.told()));
 }
 
 /// The dimensions of size 1 among `dims` again where they were in `shape`.
 fn put_back(grad: &Tensor, shape: &[usize], dims: &[usize]) -> Result<Tensor> {
     let mut grad = grad.clone();
     for dim in (0..shape.len()).filter(|dim| shape[*dim] == 1 && dims.contains(dim)) {
-        grad = Unsqueeze { dim }.call([&grad])?;
+        grad = Unsqueeze { dim: dim.into() }.call([&grad])?;
     }
     Ok(grad)
 }
@@ -93,7 +93,8 @@ fn put_back(grad: &Tensor, shape: &[usize], dims: &[usize]) -> Result<Tensor> {
 impl Tensor {
     /// A new dimension of size 1 before dimension `dim`; negative ones count from the back.
     pub fn unsqueeze(&self, dim: isize) -> Result<Tensor> {
-        Unsqueeze { dim: dim_index(Unsqueeze::NAME, dim, self.dim() + 1)? }.call([self])
+        let at = dim_index(Unsqueeze::NAME, dim, self.dim() + 1)?;
+        Unsqueeze { dim: NamedDim::new(at, dim) }.call([self])
     }
 
     /// Makes this handle what [`unsqueeze`](Tensor::unsqueeze) gives.
@@ -113,7 +114,8 @@ impl Tensor {
 
     /// Without dimension `dim`, if its size is 1; negative ones count from the back.
     pub fn squeeze_dim(&self, dim: isize) -> Result<Tensor> {
-        SqueezeDim { dims: [self.dim_index(SqueezeDim::NAME, dim)?] }.call([self])
+        let at = Dims::from_slice(&[self.dim_index(SqueezeDim::NAME, dim)?]);
+        SqueezeDim { dims: NamedDims::new(at, &[dim]) }.call([self])
     }
 
     /// Makes this handle what [`squeeze_dim`](Tensor::squeeze_dim) gives.
@@ -123,8 +125,8 @@ impl Tensor {
 
     /// Without those of `dims` whose size is 1; negative ones count from the back.
     pub fn squeeze_dims(&self, dims: &[isize]) -> Result<Tensor> {
-        let dims = dims.iter().map(|&dim| self.dim_index(SqueezeDims::NAME, dim));
-        SqueezeDims { dims: dims.collect::<Result<_>>()? }.call([self])
+        let at = dims.iter().map(|&dim| self.dim_index(SqueezeDims::NAME, dim)).collect::<Result<_>>()?;
+        SqueezeDims { dims: NamedDims::new(at, dims) }.call([self])
     }
 
     /// Makes this handle what [`squeeze_dims`](Tensor::squeeze_dims) gives.

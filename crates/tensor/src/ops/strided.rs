@@ -78,7 +78,7 @@ impl Tensor {
     }
 
     /// As `as_layout`, for a layout that begins somewhere else.
-    pub(super) fn as_part(&self, layout: Layout) -> Result<Tensor> {
+    pub(crate) fn as_part(&self, layout: Layout) -> Result<Tensor> {
         AsStrided { layout, from: self.layout().clone(), says_offset: true }.call([self])
     }
 

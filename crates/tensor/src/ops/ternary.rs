@@ -141,8 +141,16 @@ ternary! {
             let (b, c) = (ctx.saved(1), ctx.saved(2));
             grads!(ctx;
                 ctx.grad().clone(),
-                ctx.grad().mul(&c.reciprocal()?.mul(value)?)?,
-                ctx.grad().neg()?.mul(&b.mul(value)?.div(&c.mul(c)?)?)?,
+                {
+                    let share = c.filled_like(value)?;
+                    share.div_(c)?;
+                    ctx.grad().mul(&share)?
+                },
+                {
+                    let square = c.mul(c)?;
+                    let slope = b.mul(value)?.div(&square)?;
+                    ctx.grad().neg()?.mul(&slope)?
+                },
             )
         };
 }
@@ -179,7 +187,7 @@ impl Op for Lerp {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let weight = self.weight.as_f64();
-        grads!(ctx; ctx.grad().mul(1.0 - weight)?, ctx.grad().mul(weight)?)
+        grads!(ctx; 1 => ctx.grad().mul(weight)?, 0 => ctx.grad().mul(1.0 - weight)?)
     }
 
     fn arguments(&self, inputs: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
@@ -221,9 +229,13 @@ impl Op for LerpTensor {
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let weight = ctx.saved(2);
         grads!(ctx;
-            ctx.grad().mul(&weight.rsub(1)?)?,
-            ctx.grad().mul(weight)?,
-            ctx.grad().mul(&ctx.saved(1).sub(ctx.saved(0))?)?,
+            1 => ctx.grad().mul(weight)?,
+            0 => {
+                let rest = weight.filled_like(1)?;
+                rest.sub_(weight)?;
+                ctx.grad().mul(&rest)?
+            },
+            2 => ctx.grad().mul(&ctx.saved(1).sub(ctx.saved(0))?)?,
         )
     }
 }

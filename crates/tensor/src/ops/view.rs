@@ -1,18 +1,20 @@
 //! Other shapes for the same elements in the same order.
 
 use super::sizes;
-use crate::sizes::{Sizes, resolve};
+use crate::sizes::{Sizes, Written, resolve};
 use crate::{Backward, Cause, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
 macro_rules! reshaping {
-    ($($(#[$doc:meta])* $op:ident: $name:literal, $backward:literal, is_view: $is_view:literal;)*) => {$(
+    ($($(#[$doc:meta])* $op:ident: $name:literal, $backward:literal, is_view: $is_view:literal, says_strides: $says_strides:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub struct $op {
             /// The new shape.
             pub shape: Dims,
+            /// The shape as it was written, where -1 is what is left.
+            pub written: Written,
         }
 
         impl Op for $op {
@@ -28,7 +30,12 @@ macro_rules! reshaping {
 
             fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
                 visit(Argument::Tensor(x.argument()));
-                visit(Argument::Ints(&sizes(&self.shape)));
+                visit(Argument::Ints(&self.written));
+                if $says_strides
+                    && let Some(layout) = x.layout().view(&self.shape)
+                {
+                    visit(Argument::Ints(&sizes(layout.strides())));
+                }
             }
         }
 
@@ -42,11 +49,11 @@ macro_rules! reshaping {
 
 reshaping! {
     /// Another shape for the same elements in the same order.
-    View: "aten::view", "ViewBackward0", is_view: true;
+    View: "aten::view", "ViewBackward0", is_view: true, says_strides: false;
     /// A [`View`] of elements that do not lie one after the other.
-    ReshapeAlias: "aten::_reshape_alias", "ReshapeAliasBackward0", is_view: true;
+    ReshapeAlias: "aten::_reshape_alias", "ReshapeAliasBackward0", is_view: true, says_strides: true;
     /// A [`View`] of memory that nobody else holds, and therefore none to the outside.
-    UnsafeView: "aten::_unsafe_view", "UnsafeViewBackward0", is_view: false;
+    UnsafeView: "aten::_unsafe_view", "UnsafeViewBackward0", is_view: false, says_strides: false;
 }
 
 fn reshaped(op: &'static str, x: &Tensor, shape: &[usize], is_view: bool) -> Result<Tensor> {
@@ -71,7 +78,8 @@ impl Tensor {
     /// # Errors
     /// If the number of elements differs, or strides cannot express it.
     pub fn view(&self, shape: impl Sizes) -> Result<Tensor> {
-        View { shape: resolve(View::NAME, &shape.written(), self.shape())? }.call([self])
+        let written = shape.written();
+        View { shape: resolve(View::NAME, &written, self.shape())?, written }.call([self])
     }
 
     /// The same elements under the shape of `other`, without copying.
@@ -85,7 +93,7 @@ impl Tensor {
     pub fn reshape(&self, shape: impl Sizes) -> Result<Tensor> {
         let written = shape.written();
         let _span = composite("aten::reshape", [self], |visit| visit(Argument::Ints(&written)));
-        self.reshape_quietly(resolve("aten::reshape", &written, self.shape())?)
+        self.reshape_quietly(resolve("aten::reshape", &written, self.shape())?, written)
     }
 
     /// The same elements under the shape of `other`; copied only where a view cannot express it.
@@ -94,14 +102,19 @@ impl Tensor {
         self.reshape(other.shape())
     }
 
+    /// Another shape for a result that nobody else holds.
+    pub(super) fn unsafe_view(&self, shape: &[usize]) -> Result<Tensor> {
+        UnsafeView { shape: Dims::from_slice(shape), written: sizes(shape) }.call([self])
+    }
+
     /// Reshapes without a span of its own.
-    fn reshape_quietly(&self, shape: Dims) -> Result<Tensor> {
+    fn reshape_quietly(&self, shape: Dims, written: Written) -> Result<Tensor> {
         if self.is_contiguous() {
-            View { shape }.call([self])
+            View { shape, written }.call([self])
         } else if self.layout().view(&shape).is_some() {
-            ReshapeAlias { shape }.call([self])
+            ReshapeAlias { shape, written }.call([self])
         } else {
-            UnsafeView { shape }.call([&self.copy()?])
+            UnsafeView { shape, written }.call([&self.copy()?])
         }
     }
 
@@ -118,7 +131,7 @@ impl Tensor {
             return Err(Error::new(Cause::Argument, NAME, text));
         }
         if self.dim() == 0 {
-            return self.reshape_quietly(Dims::from_slice(&[1]));
+            return self.reshape(1);
         }
         if start == end {
             return Ok(self.clone());
@@ -130,7 +143,9 @@ impl Tensor {
             let text = format_args!("sizes {flat:?} multiply to more than can be counted");
             return Err(Error::new(Cause::Shape, NAME, text));
         };
-        self.reshape_quietly(before.iter().copied().chain([count]).chain(after.iter().copied()).collect())
+        let shape: Dims = before.iter().copied().chain([count]).chain(after.iter().copied()).collect();
+        let written = sizes(&shape);
+        self.reshape_quietly(shape, written)
     }
 
     /// All elements in one dimension; copied only where a view cannot express it.

@@ -3,7 +3,7 @@
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::ops::dim_index;
-use crate::{Backward, Cause, Error, Grads, Kernel, Layout, Op, Result, Spec, Tensor, grads};
+use crate::{Backward, Cause, Error, Grads, Kernel, Layout, Op, Result, Spec, Tensor, grads, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::functions::{self, FloatBinary, FloatTernary, Unary as _};
 use cresset_kernels::{Float, View, ViewMut, elementwise};
@@ -11,8 +11,8 @@ use cresset_kernels::{Float, View, ViewMut, elementwise};
 /// The first half along a dimension times the sigmoid of the second.
 #[derive(Clone, Copy, Debug)]
 pub struct Glu {
-    /// The dimension that is halved.
-    pub dim: usize,
+    /// The dimension that is halved; negative ones count from the back.
+    pub dim: isize,
 }
 
 impl Op for Glu {
@@ -39,9 +39,16 @@ impl Kernel for Glu {
         infer(Self::NAME, x, self.dim)
     }
 
+    fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        let out = self.room([x])?;
+        show_halves(x, self.dim)?;
+        self.fill([x], &out, out.device())?;
+        Ok(Some(out))
+    }
+
     fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
         let (reading, mut writing) = (x.read(), out.write());
-        let [a, b] = halves(x.layout(), self.dim);
+        let [a, b] = halves(x.layout(), dim_index(Self::NAME, self.dim, x.dim())?);
         let view = |layout| View::new(reading.bytes(), x.dtype(), layout);
         elementwise::float_binary(Gated, view(&a), view(&b), out.elements_mut(&mut writing));
         Ok(())
@@ -51,8 +58,8 @@ impl Kernel for Glu {
 /// The gradient of [`Glu`].
 #[derive(Clone, Copy, Debug)]
 pub struct GluBackward {
-    /// The dimension that was halved.
-    pub dim: usize,
+    /// The dimension that was halved; negative ones count from the back.
+    pub dim: isize,
 }
 
 impl Op for GluBackward {
@@ -63,9 +70,9 @@ impl Op for GluBackward {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let (grad, x, dim) = (ctx.saved(0), ctx.saved(1), self.dim as isize);
+        let (grad, x, dim) = (ctx.saved(0), ctx.saved(1), self.dim);
         let halves = |x: &Tensor| {
-            let size = x.shape()[self.dim] / 2;
+            let size = x.shape()[dim_index(Self::NAME, dim, x.dim())?] / 2;
             Ok::<_, Error>((x.narrow(dim, 0, size)?, x.narrow(dim, size as isize, size)?))
         };
         let ((first, second), (a, b)) = (halves(ctx.grad())?, halves(x)?);
@@ -100,10 +107,21 @@ impl Kernel for GluBackward {
         Ok(Spec::like(x))
     }
 
+    fn shown(&self, [grad, x]: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        self.infer([grad, x])?;
+        let out = shown::grown_as(&shown::empty_output(x.dtype())?, x, Argument::None)?;
+        let [_, second] = show_halves(x, self.dim)?;
+        let [first_out, _second_out] = show_halves(&out, self.dim)?;
+        shown::into_out("aten::sigmoid", [&second], &[], &first_out, || Ok(()))?;
+        self.fill([grad, x], &out, out.device())?;
+        shown::within("aten::mul_", [&first_out, grad], &[], || Ok(first_out.clone()))?;
+        Ok(Some(out))
+    }
+
     fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {
         let (reading, of_grad, mut writing) = (x.read(), grad.read(), out.write());
-        let [a, b] = halves(x.layout(), self.dim);
-        let [first, second] = halves(out.layout(), self.dim);
+        let [a, b] = halves(x.layout(), dim_index(Self::NAME, self.dim, x.dim())?);
+        let [first, second] = halves(out.layout(), dim_index(Self::NAME, self.dim, x.dim())?);
         let view = |layout| View::new(reading.bytes(), x.dtype(), layout);
         let grad = grad.elements(&of_grad);
         elementwise::float_binary(Gated, grad, view(&b), ViewMut::new(writing.bytes(), out.dtype(), &first));
@@ -113,7 +131,8 @@ impl Kernel for GluBackward {
     }
 }
 
-fn infer(op: &'static str, x: &Tensor, dim: usize) -> Result<Spec> {
+fn infer(op: &'static str, x: &Tensor, dim: isize) -> Result<Spec> {
+    let dim = dim_index(op, dim, x.dim())?;
     crate::ops::check_float(op, x)?;
     let mut spec = Spec::like(x);
     match spec.shape.get_mut(dim) {
@@ -127,6 +146,13 @@ fn infer(op: &'static str, x: &Tensor, dim: usize) -> Result<Spec> {
         }
     }
     Ok(spec)
+}
+
+/// Both halves as torch looks at them.
+fn show_halves(x: &Tensor, dim: isize) -> Result<[Tensor; 2]> {
+    let dim = dim_index(Glu::NAME, dim, x.dim())?;
+    let size = x.shape()[dim] / 2;
+    Ok([x.narrow(dim as isize, 0, size)?, x.narrow(dim as isize, size as isize, size)?])
 }
 
 fn halves(layout: &Layout, dim: usize) -> [Layout; 2] {
@@ -160,6 +186,6 @@ impl FloatTernary for GateSlope {
 impl Tensor {
     /// The first half along `dim` times the sigmoid of the second.
     pub fn glu(&self, dim: isize) -> Result<Tensor> {
-        Glu { dim: dim_index(Glu::NAME, dim, self.dim())? }.call([self])
+        Glu { dim }.call([self])
     }
 }

@@ -3,6 +3,7 @@
 mod clip;
 mod gelu;
 mod glu;
+mod log_sigmoid;
 mod prelu;
 mod rectifier;
 mod shrink;
@@ -11,6 +12,7 @@ mod smooth;
 pub use clip::*;
 pub use gelu::*;
 pub use glu::*;
+pub use log_sigmoid::*;
 pub use prelu::*;
 pub use rectifier::*;
 pub use shrink::*;
@@ -53,8 +55,8 @@ macro_rules! in_place {
 
         impl Tensor {
             #[doc = concat!("[`", stringify!($method), "`](Tensor::", stringify!($method), ") in place.")]
-            pub fn $change(&self $(, $field: $ty)*) -> Result<()> {
-                $op { $($field),* }.call_in_place([self])
+            pub fn $change(&self $(, $field: impl Into<$ty>)*) -> Result<()> {
+                $op { $($field: $field.into()),* }.call_in_place([self])
             }
         }
     };
@@ -63,7 +65,7 @@ macro_rules! in_place {
 /// A few lines per activation: the operator with its attributes, its name, its method and in-place method, what
 /// its derivative is given; its value; its derivative.
 ///
-/// After `shows` stands the operator that torch's calls to do the work, and what it is given beside the tensor.
+/// After `shows` stands the function that finds the output with the calls that torch's kernel makes.
 ///
 /// The head says how element types are treated (see `unary::kind`) and which functions of elements
 /// these are.
@@ -71,7 +73,7 @@ macro_rules! activations {
     ($kind:ident, $function:ident of $number:ident:
         $($(#[$doc:meta])* $op:ident $({ $($field:ident: $ty:ty),+ })? = $name:literal, $method:ident $(, $change:ident)?:
             saves $saves:ident $(, if $check:ident)?,
-            $(shows $inner:literal [$($more:expr),*],)?
+            $(shows $shown:ident,)?
             |$x:ident| $value:expr,
             |$grad:ident, $saved:ident| $derivative:expr;)*) => {$(
         attributes!($(#[$doc])* $op $($($field: $ty),+)?);
@@ -104,8 +106,7 @@ macro_rules! activations {
 
             $(
                 fn shown(&self, inputs: [&Tensor; 1]) -> Result<Option<Tensor>> {
-                    let compute = || self.computed(inputs);
-                    crate::shown::within($inner, inputs, &[$($more),*], compute).map(Some)
+                    $shown(self, inputs).map(Some)
                 }
             )?
 
@@ -124,8 +125,8 @@ macro_rules! activations {
 
         impl Tensor {
             $(#[$doc])*
-            pub fn $method(&self $($(, $field: $ty)+)?) -> Result<Tensor> {
-                $op { $($($field),+)? }.call([self])
+            pub fn $method(&self $($(, $field: impl Into<$ty>)+)?) -> Result<Tensor> {
+                $op { $($($field: $field.into()),+)? }.call([self])
             }
         }
 
@@ -136,8 +137,13 @@ macro_rules! activations {
 /// A few lines per derivative of an activation, given the gradient and what was kept: its value, and how
 /// that changes with what was kept. How it changes with the gradient, in which it is linear, goes
 /// without saying.
+///
+/// After `visits` stands the function that visits the arguments, where they are not the tensors and then the
+/// attributes; after `shows` the same as for activations.
 macro_rules! derivatives {
     ($($(#[$doc:meta])* $op:ident $({ $($field:ident: $ty:ty),+ })? = $name:literal,
+        $(visits $visits:ident,)?
+        $(shows $shown:ident,)?
         |$grad:ident, $x:ident| $value:expr,
         |$upstream:ident, $first:ident, $kept:ident| $second:expr;)*) => {$(
         attributes!($(#[$doc])* $op $($($field: $ty),+)?);
@@ -156,6 +162,8 @@ macro_rules! derivatives {
             }
 
             fn arguments(&self, inputs: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
+                $(return $visits(self, inputs, visit);)?
+                #[allow(unreachable_code)]
                 super::visit(inputs, &[$($(self.$field.into()),+)?], visit);
             }
         }
@@ -166,6 +174,12 @@ macro_rules! derivatives {
             fn infer(&self, [grad, x]: [&Tensor; 2]) -> Result<Spec> {
                 super::infer_like(Self::NAME, grad, x)
             }
+
+            $(
+                fn shown(&self, inputs: [&Tensor; 2]) -> Result<Option<Tensor>> {
+                    $shown(self, inputs).map(Some)
+                }
+            )?
 
             fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {
                 super::map2(*self, grad, x, out)

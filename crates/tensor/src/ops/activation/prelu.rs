@@ -1,13 +1,14 @@
 //! A rectifier whose slope below 0 is learned.
 
 use super::map2;
+use crate::autocast;
 use crate::autograd::Saves;
 use crate::composite::composite;
 use crate::op::kernel_table;
 use crate::ops::{broadcast, check_float};
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, grads};
-use cresset_kernels::functions::FloatBinary;
-use cresset_kernels::{Dims, Float};
+use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads, shown};
+use cresset_kernels::functions::{FloatBinary, FloatTernary};
+use cresset_kernels::{Dims, Float, elementwise};
 
 /// `x`, or `weight * x` below 0, for a weight that broadcasts.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +23,87 @@ impl Op for PreluKernel {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (grad, x, weight) = (ctx.grad(), ctx.saved(0), ctx.saved(1));
+        if grad.device().is_cpu() {
+            let [to_x, to_weight] = PreluKernelBackward.call([grad, x, weight])?;
+            return grads!(ctx; to_x, to_weight);
+        }
         let _span = composite("aten::_prelu_kernel_backward", [grad, x, weight], |_| ());
         let above = x.gt(0.0)?;
         grads!(ctx;
             grad.where_(&above, &grad.mul(weight)?)?,
             grad.mul(x)?.zero_where(&above)?,
         )
+    }
+}
+
+/// The gradients of [`PreluKernel`] for its input and its weight, each of the input's shape.
+#[derive(Clone, Copy, Debug)]
+pub struct PreluKernelBackward;
+
+impl Op for PreluKernelBackward {
+    const NAME: &'static str = "aten::_prelu_kernel_backward";
+    const BACKWARD: &'static str = "PreluKernelBackwardBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    /// The gradient, the input, and the weight.
+    type Inputs<'a> = [&'a Tensor; 3];
+    type Output = [Tensor; 2];
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (grad, x, weight) = (ctx.saved(0), ctx.saved(1), ctx.saved(2));
+        let (to_x, to_weight) = (ctx.grad_of(0), ctx.grad_of(1));
+        let above = x.gt(0.0)?;
+        grads!(ctx;
+            to_x.where_(&above, &to_x.mul(weight)?.add(&to_weight.mul(x)?)?)?,
+            to_weight.mul(grad)?.zero_where(&above)?,
+            to_x.mul(grad)?.zero_where(&above)?,
+        )
+    }
+}
+
+impl Kernel for PreluKernelBackward {
+    kernel_table!(PreluKernelBackward);
+
+    fn infer(&self, [grad, x, weight]: [&Tensor; 3]) -> Result<[Spec; 2]> {
+        let spec = PreluKernel.infer([x, weight])?;
+        crate::ops::check_gradient(Self::NAME, grad, &spec)?;
+        Ok([spec.clone(), spec])
+    }
+
+    fn cpu(&self, [grad, x, weight]: [&Tensor; 3], [to_x, to_weight]: &[Tensor; 2]) -> Result<()> {
+        let operands = [grad.into(), x.into(), weight.into()];
+        cpu::map_all(operands, to_x.dtype(), to_x, |[grad, x, weight], out| {
+            elementwise::float_ternary(BentSlope, grad, x, weight, out);
+        })?;
+        map2(WeightSlope, grad, x, to_weight)
+    }
+
+    fn shown(&self, inputs: [&Tensor; 3]) -> Result<Option<[Tensor; 2]>> {
+        for _ in 0..2 {
+            shown::empty_output(inputs[1].dtype())?;
+        }
+        self.computed(inputs).map(Some)
+    }
+}
+
+/// `grad`, or `weight * grad` where `x` was not above 0.
+#[derive(Clone, Copy)]
+struct BentSlope;
+
+impl FloatTernary for BentSlope {
+    #[inline(always)]
+    fn apply<T: Float>(self, grad: T, x: T, weight: T) -> T {
+        if x > T::ZERO { grad } else { weight * grad }
+    }
+}
+
+/// `x * grad`, or 0 where `x` was above 0.
+#[derive(Clone, Copy)]
+struct WeightSlope;
+
+impl FloatBinary for WeightSlope {
+    #[inline(always)]
+    fn apply<T: Float>(self, grad: T, x: T) -> T {
+        if x > T::ZERO { T::ZERO } else { x * grad }
     }
 }
 
@@ -52,6 +128,13 @@ impl Kernel for PreluKernel {
     fn cpu(&self, [x, weight]: [&Tensor; 2], out: &Tensor) -> Result<()> {
         map2(Bent, x, weight, out)
     }
+
+    fn shown(&self, inputs: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        self.infer(inputs)?;
+        let out = inputs[0].empty_like()?;
+        self.fill(inputs, &out, out.device())?;
+        Ok(Some(out))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -70,6 +153,9 @@ impl Tensor {
     pub fn prelu(&self, weight: &Tensor) -> Result<Tensor> {
         const NAME: &str = "aten::prelu";
         let _span = composite(NAME, [self, weight], |_| ());
+        if let Some(cast) = autocast::casting(NAME, [self, weight], |[x, weight]| x.prelu(weight)) {
+            return cast;
+        }
         if weight.dim() > 1 {
             let text = format_args!("expects one weight, or one per channel, not shape {:?}", weight.shape());
             return Err(Error::new(Cause::Shape, NAME, text));
@@ -90,6 +176,6 @@ impl Tensor {
         if let Some(size) = shape.get_mut(1) {
             *size = weight.numel();
         }
-        PreluKernel.call([self, &weight.view(&shape[..])?])
+        PreluKernel.call([self, &weight.reshape(&shape[..])?])
     }
 }

@@ -2,23 +2,18 @@
 
 use super::{activations, attributes, derivatives, in_place};
 use crate::autograd::Saves;
-use crate::composite::composite;
 use crate::op::{InPlace, kernel_table};
 use crate::ops::unary::kind;
-use crate::{Backward, Grads, Kernel, Op, Result, Spec, Tensor, grads};
+use crate::{Backward, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, grads, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Float;
 use cresset_kernels::functions::{self, Unary as _};
 
 activations! { only_float, Unary of Float:
     /// `log(1 + e^(beta x)) / beta`, or `x` itself where `beta x` exceeds the `threshold`.
-    Softplus { beta: f64, threshold: f64 } = "aten::softplus", softplus: saves Inputs,
+    Softplus { beta: Scalar, threshold: Scalar } = "aten::softplus", softplus: saves Inputs,
         |x| if x * beta > threshold { x } else { (x * beta).exponential().logarithm_1p() / beta },
         |grad, x| SoftplusBackward { beta, threshold }.call([grad, x]);
-    /// The logarithm of `1 / (1 + e^-x)`, in one step.
-    LogSigmoid = "aten::log_sigmoid_forward", log_sigmoid_forward: saves Inputs,
-        |x| (if x < T::ZERO { x } else { T::ZERO * x }) - (-x.abs()).exponential().logarithm_1p(),
-        |grad, x| LogSigmoidBackward.call([grad, x]);
     /// `x / (1 + e^-x)`
     Silu = "aten::silu", silu, silu_: saves Inputs,
         |x| x / (T::ONE + (-x).exponential()),
@@ -39,17 +34,13 @@ derivatives! {
         |grad, y| functions::SigmoidBackward.apply(grad, y),
         |upstream, grad, y| upstream.mul(&grad.mul(&y.mul(2.0)?.rsub(1.0)?)?);
     /// `grad / (1 + e^(-beta x))`, or `grad` itself where `beta x` exceeds the `threshold`.
-    SoftplusBackward { beta: f64, threshold: f64 } = "aten::softplus_backward",
+    SoftplusBackward { beta: Scalar, threshold: Scalar } = "aten::softplus_backward",
         |grad, x| if x * beta > threshold { grad } else { grad * functions::Sigmoid.apply(x * beta) },
         |upstream, grad, x| {
             let scaled = x.mul(beta)?;
             let bent = upstream.mul(grad)?.sigmoid_backward(&scaled.sigmoid()?)?.mul(beta)?;
             bent.zero_where(&scaled.gt(threshold)?)
         };
-    /// `grad / (1 + e^x)`
-    LogSigmoidBackward = "aten::log_sigmoid_backward",
-        |grad, x| grad * functions::Sigmoid.apply(-x),
-        |upstream, grad, x| upstream.mul(grad)?.sigmoid_backward(&x.sigmoid()?)?.neg();
     /// `grad * s * (1 + x * (1 - s))`, where `s` is the sigmoid of `x`.
     SiluBackward = "aten::silu_backward",
         |grad, x| {
@@ -62,7 +53,7 @@ derivatives! {
             upstream.mul(grad)?.sigmoid_backward(&s)?.mul(&bend)
         };
     /// `grad * (t + x * s * (1 - t * t))`, where `s` is the sigmoid of `x` and `t` is `tanh(log(1 + e^x))`.
-    MishBackward = "aten::mish_backward",
+    MishBackward = "aten::mish_backward", shows mish_gradient_memory,
         |grad, x| {
             let (s, t) = (functions::Sigmoid.apply(x), tanh_of_softplus(x));
             grad * (t + x * s * (T::ONE - t * t))
@@ -72,6 +63,11 @@ derivatives! {
             let bend = s.mul(&t.mul(2.0)?.add(1.0)?)?.rsub(1.0)?.mul(x)?.add(2.0)?;
             upstream.mul(grad)?.mul(&s)?.tanh_backward(&t)?.mul(&bend)
         };
+}
+
+fn mish_gradient_memory(op: &MishBackward, inputs: [&Tensor; 2]) -> Result<Tensor> {
+    shown::empty_output(inputs[1].dtype())?;
+    op.computed(inputs)
 }
 
 /// With `n = e^x (e^x + 2)` this is `n / (n + 2)`; beyond 20 no float tells it from 1.
@@ -90,12 +86,6 @@ impl Tensor {
 
     pub(crate) fn sigmoid_backward(&self, y: &Tensor) -> Result<Tensor> {
         SigmoidBackward.call([self, y])
-    }
-
-    /// The logarithm of `1 / (1 + e^-x)`, exact where that is near 0.
-    pub fn logsigmoid(&self) -> Result<Tensor> {
-        let _span = composite("aten::log_sigmoid", [self], |_| ());
-        self.log_sigmoid_forward()
     }
 
     /// `x / (1 + |x|)`

@@ -1,10 +1,10 @@
 //! Attention on the host without a tensor of all scores.
 
-use super::{Attention, shared, weights, widened};
+use super::{Attention, shared, shown, weights, widened};
 use crate::autograd::Saves;
 use crate::ops::SoftmaxBackward;
 use crate::{Backward, Cause, DType, Error, Forward, Grads, Inputs as _, Key, Op, Result, Tensor, grads};
-use cresset_dispatch::observe::Argument;
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::attention::{self as kernel, Attended};
 use cresset_kernels::{Dims, Layout};
 use std::cmp::Reverse;
@@ -132,9 +132,13 @@ fn arguments(
 impl Forward for FlashAttentionForCpu {
     fn forward(&self, ([query, key, value], mask): Operands<'_>) -> Result<[Tensor; 2]> {
         check(Self::NAME, [query, key, value], mask)?;
-        let out = allocate(Self::NAME, query.shape(), &order(query), query.dtype())?;
-        let sums = if query.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-        let sums = allocate(Self::NAME, &query.shape()[..3], &[0, 2, 1], sums)?;
+        let (sums_dtype, watched) = (shown::sums_dtype(query), observe::is_watched());
+        let (out, sums) = if watched {
+            shown::room([query, key, value], mask)?
+        } else {
+            let out = allocate(Self::NAME, query.shape(), &order(query), query.dtype())?;
+            (out, allocate(Self::NAME, &query.shape()[..3], &[0, 2, 1], sums_dtype)?)
+        };
         let readings = [query, key, value].map(Tensor::read);
         let masking = mask.map(Tensor::read);
         let how = kernel::Attention {
@@ -150,6 +154,9 @@ impl Forward for FlashAttentionForCpu {
             out.elements_mut(&mut out.write()),
             sums.elements_mut(&mut sums.write()),
         );
+        if watched {
+            shown::turn_back([&out, &sums])?;
+        }
         Ok([out, sums])
     }
 }
@@ -271,7 +278,12 @@ impl Forward for FlashAttentionForCpuBackward {
             return Err(Error::new(Cause::Shape, Self::NAME, text));
         }
         let fresh = |x: &Tensor| allocate(Self::NAME, x.shape(), &[0, 2, 1, 3], x.dtype());
-        let grads = [fresh(query)?, fresh(key)?, fresh(value)?];
+        let watched = observe::is_watched();
+        let grads = if watched {
+            shown::gradient_room([grad, query, key, value, out, sums], mask)?
+        } else {
+            [fresh(query)?, fresh(key)?, fresh(value)?]
+        };
         let [grad_read, query_read, key_read, value_read, out_read, sums_read] =
             [grad, query, key, value, out, sums].map(Tensor::read);
         let masking = mask.map(Tensor::read);
@@ -297,6 +309,9 @@ impl Forward for FlashAttentionForCpuBackward {
         ];
         kernel::attention_backward(grad.elements(&grad_read), given, how, results);
         drop(writing);
+        if watched {
+            shown::turn_back(grads.each_ref())?;
+        }
         Ok(grads)
     }
 }

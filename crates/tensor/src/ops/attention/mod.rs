@@ -1,10 +1,12 @@
 //! Scaled dot-product attention.
 
 mod flash;
+mod shown;
 
 pub use flash::*;
 
 use super::{SoftmaxBackward, check_dims};
+use crate::autocast;
 use crate::autograd::Saves;
 use crate::{Backward, Cause, DType, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
@@ -25,7 +27,7 @@ impl Op for SafeSoftmax {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; SoftmaxBackward { dim: self.dim }.call([ctx.grad(), ctx.saved(0)])?)
+        grads!(ctx; SoftmaxBackward { dim: self.dim as isize }.call([ctx.grad(), ctx.saved(0)])?)
     }
 }
 
@@ -92,6 +94,15 @@ impl Tensor {
             visit(Argument::Bool(how.grouped));
         };
         let _span = composite(NAME, tensors, arguments);
+        let again = |[query, key, value, mask]: [Option<&Tensor>; 4]| match (query, key, value) {
+            (Some(query), Some(key), Some(value)) => {
+                query.scaled_dot_product_attention(key, value, Attention { mask, ..how })
+            }
+            _ => unreachable!("what was given is given again"),
+        };
+        if let Some(cast) = autocast::casting(NAME, tensors, again) {
+            return cast;
+        }
         check(self, key, value, how)?;
         if let Some(out) = flash::attention(self, key, value, how)? {
             return Ok(out);

@@ -1,10 +1,10 @@
 //! Gradients of convolutions: a kernel on the host, convolutions in other roles elsewhere.
 
-use super::{Convolution, spread};
+use super::{Convolution, shown, spread};
 use crate::autograd::Saves;
 use crate::ops::{check_gradient, sizes};
 use crate::{Backward, Forward, Grads, Key, Op, Output as _, Result, Spec, Tensor};
-use cresset_dispatch::observe::Argument;
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::convolution::{self, Channels};
 use cresset_kernels::{Dims, View, ViewMut};
 
@@ -16,6 +16,8 @@ pub struct ConvolutionBackward {
     pub convolution: Convolution,
     /// Which gradients are wanted: of input, weight and bias.
     pub wanted: [bool; 3],
+    /// The size of the bias; 0 if there was none.
+    pub bias: usize,
 }
 
 impl Op for ConvolutionBackward {
@@ -34,7 +36,7 @@ impl Op for ConvolutionBackward {
         let [to_x, to_weight, to_bias] =
             self.wanted.map(|wanted| wanted.then(|| ctx.grad_of(outputs.next().unwrap_or(0))));
         let one = |wanted, inputs: [&Tensor; 3]| -> Result<Option<Tensor>> {
-            let op = ConvolutionBackward { convolution: self.convolution.clone(), wanted };
+            let op = ConvolutionBackward { convolution: self.convolution.clone(), wanted, bias: self.bias };
             Ok(op.call(inputs)?.pop())
         };
         let mut grads = Grads::new();
@@ -57,8 +59,7 @@ impl Op for ConvolutionBackward {
     fn arguments(&self, [grad, x, weight]: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
         let how = &self.convolution;
         [grad, x, weight].iter().for_each(|tensor| visit(Argument::Tensor(tensor.argument())));
-        let bias = [grad.shape()[1] as i64];
-        visit(if self.wanted[2] { Argument::Ints(&bias) } else { Argument::None });
+        visit(Argument::Ints(&[self.bias as i64]));
         visit(Argument::Ints(&sizes(&how.stride)));
         visit(Argument::Ints(&sizes(&how.padding)));
         visit(Argument::Ints(&sizes(&how.dilation)));
@@ -100,6 +101,31 @@ impl ConvolutionBackward {
 
     /// The gradients, made by kernels of the host.
     fn on_host(&self, [grad, x, weight]: [&Tensor; 3]) -> Result<Vec<Tensor>> {
+        let watched = observe::is_watched() && x.numel() > 0 && weight.numel() > 0;
+        let room =
+            if watched { shown::backward(self, [grad, x, weight])? } else { self.room([grad, x, weight])? };
+        if !watched {
+            self.fill_on_host([grad, x, weight], &room)?;
+        }
+        Ok(room.into_iter().flatten().collect())
+    }
+
+    /// Memory for the gradients that are wanted.
+    fn room(&self, [grad, x, weight]: [&Tensor; 3]) -> Result<[Option<Tensor>; 3]> {
+        let specs = [Spec::like(x), Spec::like(weight), Spec::new([grad.shape()[1]], grad.dtype())];
+        let mut room = [None, None, None];
+        for (at, spec) in specs.into_iter().enumerate().filter(|(at, _)| self.wanted[*at]) {
+            room[at] = Some(Tensor::allocate(spec, grad.device()).map_err(|error| error.in_op(Self::NAME))?);
+        }
+        Ok(room)
+    }
+
+    /// Fills the gradients that there is room for, of input, weight and bias.
+    pub(super) fn fill_on_host(
+        &self,
+        [grad, x, weight]: [&Tensor; 3],
+        [to_x, to_weight, to_bias]: &[Option<Tensor>; 3],
+    ) -> Result<()> {
         let how = &self.convolution;
         let (x_shape, grad_shape) = (x.shape(), grad.shape());
         let Channels { groups, inputs, outputs } = how.channels(Self::NAME, x, weight)?;
@@ -110,37 +136,22 @@ impl ConvolutionBackward {
         let (grad_lock, x_lock, weight_lock) = (grad.read(), x.read(), weight.read());
         let (grad_view, x_view, weight_view) =
             (grad.elements(&grad_lock), x.elements(&x_lock), weight.elements(&weight_lock));
-        let mut grads = Vec::new();
-        let mut make = |spec: Spec, fill: &dyn Fn(ViewMut<'_>)| -> Result<()> {
-            let out = Tensor::allocate(spec, grad.device()).map_err(|error| error.in_op(Self::NAME))?;
-            fill(out.elements_mut(&mut out.write()));
-            grads.push(out);
-            Ok(())
-        };
-        if self.wanted[0] {
+        if let Some(out) = to_x {
             let fill: fn(View<'_>, View<'_>, Option<View<'_>>, Channels, &_, ViewMut<'_>) =
                 if how.transposed { convolution::convolve } else { convolution::convolve_transposed };
-            make(Spec::like(x), &|out| fill(grad_view, weight_view, None, back, &window, out))?;
+            fill(grad_view, weight_view, None, back, &window, out.elements_mut(&mut out.write()));
         }
-        if self.wanted[1] {
-            make(Spec::like(weight), &|out| {
-                if how.transposed {
-                    convolution::convolve_weights(x_view, grad_view, back, &window, out);
-                } else {
-                    convolution::convolve_weights(
-                        grad_view,
-                        x_view,
-                        Channels { groups, inputs, outputs },
-                        &window,
-                        out,
-                    );
-                }
-            })?;
+        if let Some(out) = to_weight {
+            let mut writing = out.write();
+            let out = out.elements_mut(&mut writing);
+            let channels = if how.transposed { back } else { Channels { groups, inputs, outputs } };
+            let (rows, columns) = if how.transposed { (x_view, grad_view) } else { (grad_view, x_view) };
+            convolution::convolve_weights(rows, columns, channels, &window, out);
         }
-        if self.wanted[2] {
-            make(Spec::new([grad_shape[1]], grad.dtype()), &|out| convolution::sum_channels(grad_view, out))?;
+        if let Some(out) = to_bias {
+            convolution::sum_channels(grad_view, out.elements_mut(&mut out.write()));
         }
-        Ok(grads)
+        Ok(())
     }
 }
 

@@ -1,15 +1,19 @@
 //! Convolutions over one to three dimensions, and transposed ones.
 
 mod backward;
+mod library;
+mod shown;
 
 pub use backward::*;
 
 use super::sizes;
 use super::sliding::{PerDim, per_dim, three, windows};
+use crate::autocast;
 use crate::autograd::Saves;
+use crate::composite::composite_counting;
 use crate::op::kernel_table;
 use crate::{Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite};
-use cresset_dispatch::observe::Argument;
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::convolution::{self, Channels};
 use cresset_kernels::{Dims, Window};
 
@@ -128,6 +132,25 @@ impl Convolution {
         visit(Argument::Tensor(x.argument()));
         visit(Argument::Tensor(weight.argument()));
         visit(bias.map_or(Argument::None, |bias| Argument::Tensor(bias.argument())));
+        self.visit_numbers(visit);
+    }
+
+    /// What the public function is told; torch shows nothing of a padding that is a word.
+    fn visit_told(&self, word: bool, visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Ints(&sizes(&self.stride)));
+        let padding = sizes(&self.padding);
+        visit(if word { Argument::None } else { Argument::Ints(&padding) });
+        if self.transposed {
+            visit(Argument::Ints(&sizes(&self.output_padding)));
+            visit(Argument::Int(self.groups as i64));
+            visit(Argument::Ints(&sizes(&self.dilation)));
+        } else {
+            visit(Argument::Ints(&sizes(&self.dilation)));
+            visit(Argument::Int(self.groups as i64));
+        }
+    }
+
+    fn visit_numbers(&self, visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Ints(&sizes(&self.stride)));
         visit(Argument::Ints(&sizes(&self.padding)));
         visit(Argument::Ints(&sizes(&self.dilation)));
@@ -153,17 +176,14 @@ impl Op for Convolution {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let wanted = [0, 1, 2].map(|i| ctx.needs(i));
-        let op = ConvolutionBackward { convolution: self.clone(), wanted };
+        let bias = ctx.optional(2).map_or(0, Tensor::numel);
+        let op = ConvolutionBackward { convolution: self.clone(), wanted, bias };
         let mut grads = op.call([ctx.grad(), ctx.saved(0), ctx.saved(1)])?.into_iter();
         Ok(wanted.into_iter().map(|wanted| if wanted { grads.next() } else { None }).collect())
     }
 
     fn arguments(&self, inputs: Operands<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
         Convolution::arguments(self, inputs, visit);
-    }
-
-    fn flops(&self, inputs: Operands<'_>) -> u64 {
-        flops(self, inputs)
     }
 }
 
@@ -177,7 +197,14 @@ fn flops(op: &Convolution, ([x, weight], bias): Operands<'_>) -> u64 {
 impl Forward for Convolution {
     fn forward(&self, inputs: Operands<'_>) -> Result<Tensor> {
         Convolution::infer(self, Self::NAME, inputs)?;
-        let _span = composite("aten::_convolution", inputs, |_| {});
+        let _span = composite("aten::_convolution", inputs, |visit| {
+            self.visit_numbers(visit);
+            [false, false, true, true].into_iter().for_each(|switch| visit(Argument::Bool(switch)));
+        });
+        let ([x, weight], _) = inputs;
+        if observe::is_watched() && x.device().is_cpu() && x.numel() > 0 && weight.numel() > 0 {
+            return shown::forward(self, inputs);
+        }
         MkldnnConvolution(self.clone()).call(inputs)
     }
 }
@@ -228,6 +255,8 @@ pub enum Margin {
     By(PerDim),
     /// So that the output has the size of the input.
     Same,
+    /// Not at all, in a word.
+    Valid,
 }
 
 /// The options of a convolution; one number stands for all dimensions.
@@ -268,6 +297,7 @@ impl Convolving {
         let output_padding = numbers("output padding", &self.output_padding, 0)?;
         let padding = match &self.padding {
             Margin::By(given) => numbers("padding", given, 0)?,
+            Margin::Valid => Dims::from_elem(0, rank),
             Margin::Same if stride.iter().all(|&stride| stride == 1) => same_padding(&dilation, weight, rank),
             Margin::Same => {
                 let text = format_args!("expects a stride of 1 for the same size, not {:?}", &stride[..]);
@@ -313,15 +343,28 @@ impl Tensor {
         (rank, transposed): (usize, bool),
         how: &Convolving,
     ) -> Result<Tensor> {
-        let _span = composite(name, ([self, weight], bias), |_| {});
         let op = how.over(name, rank, transposed, weight)?;
+        let word = !matches!(how.padding, Margin::By(_));
+        let told = |visit: &mut dyn FnMut(Argument<'_>)| op.visit_told(word, visit);
+        // Torch counts those of images, where it sees all numbers.
+        let counts = name == "aten::conv2d" && self.dim() == 4 && !word;
+        let count = || if counts { flops(&op, ([self, weight], bias)) } else { 0 };
+        let inputs = ([self, weight], bias);
+        let _span = composite_counting(name, inputs, told, count);
+        let again =
+            |([x, weight], bias): Operands<'_>| x.convolve(name, weight, bias, (rank, transposed), how);
+        if let Some(cast) = autocast::casting(name, inputs, again) {
+            return cast;
+        }
         let batched = self.dim() != rank + 1;
         let mut x = if batched { self.clone() } else { self.unsqueeze(0)? };
         op.channels(name, &x, weight)?;
+        let mode = word.then(|| composite("aten::_convolution_mode", ([&x, weight], bias), told));
         if matches!(how.padding, Margin::Same) {
             x = x.padded_at_end(&op, weight)?;
         }
         let out = op.call(([&x, weight], bias))?;
+        drop(mode);
         if batched { Ok(out) } else { out.squeeze_dim(0) }
     }
 

@@ -1,14 +1,16 @@
 //! Losses of how far predictions are from their targets.
 
 use super::{Reduction, reduce, reduction_number, share};
+use crate::autocast;
 use crate::autograd::Saves;
 use crate::op::{KernelFn, Table};
 use crate::ops::broadcast;
 use crate::promote::result_type;
 use crate::{
-    Backward, Cause, Error, Grads, Kernel, Op, Operand, Result, Spec, Tensor, composite, cpu, grads,
+    Backward, Cause, Error, Grads, Kernel, MemoryFormat, Op, Operand, Result, Spec, Tensor, composite, cpu,
+    grads, shown,
 };
-use cresset_dispatch::observe::Argument;
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::elementwise;
 use cresset_kernels::loss::{self, Distance, Huber, SmoothL1, Square};
 use std::fmt::Debug;
@@ -39,6 +41,8 @@ pub trait NamedDistance: Distance + Debug + Send + Sync + 'static {
     const GRADIENT: &'static str;
     /// Their nodes in the backward graph.
     const NODES: [&'static str; 2];
+    /// Whether torch's kernel leaves its memory to an iterator over elements.
+    const ITERATES: bool;
     /// The parameter, where there is one.
     fn parameter(&self) -> Option<f64>;
     /// Kernels of the loss.
@@ -48,11 +52,13 @@ pub trait NamedDistance: Distance + Debug + Send + Sync + 'static {
 }
 
 macro_rules! distances {
-    ($($distance:ty: $name:literal, $node:literal, |$this:ident| $parameter:expr;)*) => {$(
+    ($($distance:ty: $name:literal, $node:literal, iterates $iterates:literal, |$this:ident| $parameter:expr;)*) => {$(
         impl NamedDistance for $distance {
             const NAME: &'static str = concat!("aten::", $name);
             const GRADIENT: &'static str = concat!("aten::", $name, "_backward");
             const NODES: [&'static str; 2] = [concat!($node, "0"), concat!($node, "Backward0")];
+
+            const ITERATES: bool = $iterates;
 
             fn parameter(&self) -> Option<f64> {
                 let $this = self;
@@ -73,9 +79,9 @@ macro_rules! distances {
 }
 
 distances! {
-    Square: "mse_loss", "MseLossBackward", |_this| None;
-    SmoothL1: "smooth_l1_loss", "SmoothL1LossBackward", |this| Some(this.beta);
-    Huber: "huber_loss", "HuberLossBackward", |this| Some(this.delta);
+    Square: "mse_loss", "MseLossBackward", iterates true, |_this| None;
+    SmoothL1: "smooth_l1_loss", "SmoothL1LossBackward", iterates true, |this| Some(this.beta);
+    Huber: "huber_loss", "HuberLossBackward", iterates false, |this| Some(this.delta);
 }
 
 fn infer(op: &'static str, x: &Tensor, target: &Tensor) -> Result<Spec> {
@@ -119,13 +125,49 @@ impl<D: NamedDistance> Kernel for DistanceLoss<D> {
         Ok(if self.reduction == Reduction::None { spec } else { Spec::new([], spec.dtype) })
     }
 
+    fn shown(&self, [x, target]: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        let spec = infer(Self::NAME, x, target)?;
+        if D::ITERATES {
+            return self.shown_iterated([x, target], &spec);
+        }
+        if x.shape() != &spec.shape[..] || x.dtype() != spec.dtype {
+            return Ok(None);
+        }
+        let losses = x.empty_like()?;
+        self.losses([x, target], &losses)?;
+        losses.reduced(self.reduction).map(Some)
+    }
+
     fn cpu(&self, [x, target]: [&Tensor; 2], out: &Tensor) -> Result<()> {
-        let Spec { shape, dtype } = infer(Self::NAME, x, target)?;
-        reduce(self.reduction, &shape, out, |losses| {
-            cpu::map2(x.into(), target.into(), dtype, losses, |x, target, out| {
-                elementwise::float_binary(loss::Loss(self.distance), x, target, out);
-            })
+        let Spec { shape, .. } = infer(Self::NAME, x, target)?;
+        reduce(self.reduction, &shape, out, |losses| self.losses([x, target], losses))
+    }
+}
+
+impl<D: NamedDistance> DistanceLoss<D> {
+    /// The loss of each element.
+    fn losses(&self, [x, target]: [&Tensor; 2], losses: &Tensor) -> Result<()> {
+        cpu::map2(x.into(), target.into(), losses.dtype(), losses, |x, target, out| {
+            elementwise::float_binary(loss::Loss(self.distance), x, target, out);
         })
+    }
+
+    /// Torch's iterator takes memory for an output of all losses; reduced, it is then made a number where
+    /// it lies, and the losses go elsewhere.
+    fn shown_iterated(&self, [x, target]: [&Tensor; 2], spec: &Spec) -> Result<Option<Tensor>> {
+        if self.reduction == Reduction::None {
+            return Ok(None);
+        }
+        let whole = Tensor::uninit(&spec.shape, spec.dtype, x.device())?;
+        shown::resized(&whole, &[], Argument::None)?;
+        let out = shown::as_number(&whole);
+        let losses = shown::iterated(spec, &[x, target], true)?;
+        self.losses([x, target], &losses)?;
+        match self.reduction {
+            Reduction::Mean => shown::mean_into(&losses, &out)?,
+            _ => shown::sum_into(&losses, &[], &out)?,
+        }
+        Ok(Some(out))
     }
 }
 
@@ -182,6 +224,22 @@ impl<D: NamedDistance> Kernel for DistanceLossBackward<D> {
         Ok(spec)
     }
 
+    /// Torch makes zeros, and has them overwritten by the form of the operator that is told where to put
+    /// its output.
+    fn shown(&self, [grad, x, target]: [&Tensor; 3]) -> Result<Option<Tensor>> {
+        let spec = self.infer([grad, x, target])?;
+        if spec != Spec::like(x) {
+            return Ok(None);
+        }
+        let out = x.zeros_like_with(MemoryFormat::Contiguous)?;
+        let mut more = vec![Argument::Int(reduction_number(self.reduction))];
+        more.extend(self.distance.parameter().map(Argument::Float));
+        shown::into_out(Self::NAME, [grad, x, target], &more, &out, || {
+            self.fill([grad, x, target], &out, out.device())
+        })?;
+        Ok(Some(out))
+    }
+
     fn cpu(&self, [grad, x, target]: [&Tensor; 3], out: &Tensor) -> Result<()> {
         let f = loss::LossBackward { distance: self.distance, share: share(self.reduction, out.numel()) };
         let operands = [grad.into(), x.into(), target.into()];
@@ -198,34 +256,58 @@ fn check_positive(op: &'static str, name: &str, value: f64) -> Result<()> {
     Err(Error::new(Cause::Argument, op, format_args!("expects {name} above 0, not {value}")))
 }
 
+/// Predictions and targets of one shape. Kernels broadcast by themselves, but torch's function does so
+/// before it calls them.
+fn spread(op: &'static str, x: &Tensor, target: &Tensor) -> Result<[Tensor; 2]> {
+    broadcast(op, x.shape(), target.shape())?;
+    if !observe::is_watched() && x.shape() == target.shape() {
+        return Ok([x.clone(), target.clone()]);
+    }
+    let both = Tensor::broadcast_tensors(&[x, target])?;
+    both.try_into().map_err(|_| Error::new(Cause::Shape, "aten::broadcast_tensors", "gives two tensors"))
+}
+
 impl Tensor {
     /// The squared distance from `target`; both broadcast.
     pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
-        DistanceLoss { distance: Square, reduction }.call([self, target])
+        let [x, target] = spread("aten::mse_loss", self, target)?;
+        DistanceLoss { distance: Square, reduction }.call([&x, &target])
     }
 
     /// The distance from `target`, rounded off within `beta`; both broadcast. With a `beta` of 0 it
     /// is the distance itself.
     pub fn smooth_l1_loss(&self, target: &Tensor, beta: f64, reduction: Reduction) -> Result<Tensor> {
+        let [x, target] = spread("aten::smooth_l1_loss", self, target)?;
         if beta == 0.0 {
-            return self.l1_loss(target, reduction);
+            return x.absolute_loss(&target, reduction);
         }
         check_positive(SmoothL1::NAME, "beta", beta)?;
-        DistanceLoss { distance: SmoothL1 { beta }, reduction }.call([self, target])
+        DistanceLoss { distance: SmoothL1 { beta }, reduction }.call([&x, &target])
     }
 
     /// Half the squared distance from `target`, continued as a straight line beyond `delta`; both
     /// broadcast.
     pub fn huber_loss(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Result<Tensor> {
         check_positive(Huber::NAME, "delta", delta)?;
-        DistanceLoss { distance: Huber { delta }, reduction }.call([self, target])
+        let [x, target] = spread("aten::huber_loss", self, target)?;
+        DistanceLoss { distance: Huber { delta }, reduction }.call([&x, &target])
     }
 
     /// The distance from `target`; both broadcast.
     pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        let [x, target] = spread("aten::l1_loss", self, target)?;
+        x.absolute_loss(&target, reduction)
+    }
+
+    fn absolute_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         let _span = composite("aten::l1_loss", [self, target], |visit| {
             visit(Argument::Int(reduction_number(reduction)));
         });
+        if let Some(cast) =
+            autocast::casting("aten::l1_loss", [self, target], |[x, y]| x.l1_loss(y, reduction))
+        {
+            return cast;
+        }
         self.sub(target)?.abs()?.reduced(reduction)
     }
 }

@@ -1,6 +1,7 @@
 //! Negative log-likelihoods of distributions that are no choice between classes.
 
 use super::{Reduction, reduction_number};
+use crate::autocast;
 use crate::{Cause, Error, Result, Tensor, composite, no_grad};
 use cresset_dispatch::observe::Argument;
 use std::f64::consts::PI;
@@ -52,6 +53,11 @@ impl Tensor {
             visit(Argument::Float(how.epsilon));
             visit(Argument::Int(reduction_number(how.reduction)));
         });
+        if let Some(cast) =
+            autocast::casting("aten::poisson_nll_loss", [self, target], |[x, y]| x.poisson_nll_loss(y, how))
+        {
+            return cast;
+        }
         let mut losses = if how.log_input {
             self.exp()?.sub(&target.mul(self)?)?
         } else {

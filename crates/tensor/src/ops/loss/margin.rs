@@ -1,6 +1,7 @@
 //! Losses that ask for a margin between what belongs together and what does not.
 
 use super::{Reduction, reduction_number, share};
+use crate::autocast;
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::ops::check_float;
@@ -224,7 +225,13 @@ impl Tensor {
 
     /// These distances where the target is 1, and what they lack to the margin where it is -1.
     pub fn hinge_embedding_loss(&self, target: &Tensor, margin: f64, reduction: Reduction) -> Result<Tensor> {
-        let _span = margin_span("aten::hinge_embedding_loss", [self, target], margin, reduction);
+        const NAME: &str = "aten::hinge_embedding_loss";
+        let _span = margin_span(NAME, [self, target], margin, reduction);
+        if let Some(cast) =
+            autocast::casting(NAME, [self, target], |[x, y]| x.hinge_embedding_loss(y, margin, reduction))
+        {
+            return cast;
+        }
         let lacking = target.ne(1)?.choose(&self.rsub(margin)?.clamp_min(0)?, 0)?;
         lacking.add(&target.ne(-1)?.choose(self, 0)?)?.reduced(reduction)
     }
@@ -238,7 +245,13 @@ impl Tensor {
         reduction: Reduction,
     ) -> Result<Tensor> {
         const NAME: &str = "aten::margin_ranking_loss";
-        let _span = margin_span(NAME, [self, other, target], margin, reduction);
+        let inputs = [self, other, target];
+        let _span = margin_span(NAME, inputs, margin, reduction);
+        if let Some(cast) =
+            autocast::casting(NAME, inputs, |[a, b, y]| a.margin_ranking_loss(b, y, margin, reduction))
+        {
+            return cast;
+        }
         if self.dim() != other.dim() || self.dim() != target.dim() {
             let text = format_args!(
                 "expects as many dimensions of all, not {:?}, {:?} and {:?}",
@@ -261,7 +274,13 @@ impl Tensor {
         reduction: Reduction,
     ) -> Result<Tensor> {
         const NAME: &str = "aten::cosine_embedding_loss";
-        let _span = margin_span(NAME, [self, other, target], margin, reduction);
+        let inputs = [self, other, target];
+        let _span = margin_span(NAME, inputs, margin, reduction);
+        if let Some(cast) =
+            autocast::casting(NAME, inputs, |[a, b, y]| a.cosine_embedding_loss(b, y, margin, reduction))
+        {
+            return cast;
+        }
         let dim = target.dim();
         if dim > 1 || self.dim() != dim + 1 || other.dim() != dim + 1 {
             let text = format_args!(
@@ -294,6 +313,11 @@ impl Tensor {
             visit(Argument::Bool(how.swap));
             visit(Argument::Int(reduction_number(how.reduction)));
         });
+        if let Some(cast) = autocast::casting(NAME, [self, positive, negative], |[x, near, far]| {
+            x.triplet_margin_loss(near, far, how)
+        }) {
+            return cast;
+        }
         if how.margin.is_nan() || how.margin <= 0.0 {
             let text = format_args!("expects a margin above 0, not {}", how.margin);
             return Err(Error::new(Cause::Argument, NAME, text));
@@ -323,6 +347,12 @@ impl Tensor {
             visit(Argument::Float(how.margin));
             visit(Argument::Int(reduction_number(how.reduction)));
         });
+        let again = |([x, target], weight): ([&Tensor; 2], Option<&Tensor>)| {
+            x.multi_margin_loss(target, MultiMargin { weight, ..how })
+        };
+        if let Some(cast) = autocast::casting(NAME, ([self, target], how.weight), again) {
+            return cast;
+        }
         let x = samples(NAME, self)?;
         let (count, classes) = (x.shape()[0], x.shape()[1]);
         if target.dim() > 1 || target.numel() != count || target.dtype() != DType::I64 {
@@ -358,6 +388,11 @@ impl Tensor {
         let _span = composite(NAME, [self, target], |visit| {
             visit(Argument::Int(reduction_number(reduction)));
         });
+        if let Some(cast) =
+            autocast::casting(NAME, [self, target], |[x, y]| x.multilabel_margin_loss(y, reduction))
+        {
+            return cast;
+        }
         if self.shape() != target.shape() {
             let text = format_args!(
                 "expects as many targets as scores, not {:?} and {:?}",

@@ -5,6 +5,7 @@ mod classes;
 mod distance;
 mod likelihood;
 mod margin;
+mod nll;
 mod probability;
 mod sequence;
 
@@ -12,6 +13,7 @@ pub use classes::*;
 pub use distance::*;
 pub use likelihood::*;
 pub use margin::*;
+pub use nll::*;
 pub use probability::*;
 pub use sequence::*;
 

@@ -1,13 +1,14 @@
 //! Losses of probabilities, their logits and whole distributions.
 
 use super::{Reduction, reduce, reduction_number, share};
-use crate::autograd::Saves;
+use crate::autocast;
+use crate::autograd::{self, Saves};
 use crate::op::{InPlace as _, Inputs as _, kernel_table};
 use crate::ops::{Mul, broadcast};
 use crate::{
-    Backward, Cause, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads,
+    Backward, Cause, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads, shown,
 };
-use cresset_dispatch::observe::Argument;
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::{elementwise, loss, with_dtype};
 
 /// The cross-entropy of probabilities with what is true.
@@ -33,8 +34,10 @@ impl Op for BinaryCrossEntropy {
         grads!(ctx;
             gradient.call(([grad, x, target], weight))?,
             {
-                let slope = x.rsub(1.0)?.log()?.sub(&x.log()?)?;
-                shared(&grad.mul(&slope)?, weight, self.reduction)?
+                let slope = x.logit(None)?;
+                slope.neg_()?;
+                slope.mul_(grad)?;
+                shared_in_place(slope, weight, self.reduction)?
             },
         )
     }
@@ -52,6 +55,28 @@ fn shared(gradient: &Tensor, weight: Option<&Tensor>, reduction: Reduction) -> R
         Reduction::Mean => weighted.div(weighted.numel() as f64),
         Reduction::None | Reduction::Sum => Ok(weighted),
     }
+}
+
+/// As [`shared`], of a gradient that nobody else has.
+fn shared_in_place(gradient: Tensor, weight: Option<&Tensor>, reduction: Reduction) -> Result<Tensor> {
+    if let Some(weight) = weight {
+        gradient.mul_(weight)?;
+    }
+    if reduction == Reduction::Mean {
+        gradient.div_(gradient.numel() as i64)?;
+    }
+    Ok(gradient)
+}
+
+/// `1 - x`; torch subtracts from memory filled with ones.
+fn one_minus(x: &Tensor) -> Result<Tensor> {
+    if !observe::is_watched() || !x.device().is_cpu() {
+        return x.rsub(1.0);
+    }
+    let out = x.empty_preserved()?;
+    out.fill_(1)?;
+    out.sub_(x)?;
+    Ok(out)
 }
 
 fn check_judged(op: &'static str, x: &Tensor, target: &Tensor, weights: &[Option<&Tensor>]) -> Result<()> {
@@ -113,14 +138,41 @@ impl Kernel for BinaryCrossEntropy {
     }
 
     fn cpu(&self, ([x, target], weight): Judged<'_>, out: &Tensor) -> Result<()> {
-        check_probabilities(Self::NAME, x)?;
         reduce(self.reduction, x.shape(), out, |losses| {
-            cpu::map2(x.into(), target.into(), out.dtype(), losses, |x, target, out| {
-                elementwise::float_binary(loss::BinaryCrossEntropy, x, target, out);
-            })?;
+            cross_entropies(x, target, losses)?;
             weight.map_or(Ok(()), |weight| Mul.cpu_in_place((losses, weight.into())))
         })
     }
+
+    /// Torch puts the reduced loss where the losses lay.
+    fn shown(&self, ([x, target], weight): Judged<'_>) -> Result<Option<Tensor>> {
+        infer(Self::NAME, x, target, weight)?;
+        let losses = x.empty_like()?;
+        for tensor in [&losses, x, target] {
+            tensor.squeeze()?;
+        }
+        cross_entropies(x, target, &losses)?;
+        if let Some(weight) = weight {
+            losses.mul_(weight)?;
+        }
+        if self.reduction == Reduction::None {
+            return Ok(Some(losses));
+        }
+        let reduced = losses.reduced(self.reduction)?;
+        shown::within("aten::resize_as_", [&losses, &reduced], &[Argument::None], || {
+            shown::resized(&losses, &[], Argument::None).map(|()| losses.clone())
+        })?;
+        let out = shown::as_number(&losses);
+        out.copy_(&reduced)?;
+        Ok(Some(out))
+    }
+}
+
+fn cross_entropies(x: &Tensor, target: &Tensor, losses: &Tensor) -> Result<()> {
+    check_probabilities(BinaryCrossEntropy::NAME, x)?;
+    cpu::map2(x.into(), target.into(), losses.dtype(), losses, |x, target, out| {
+        elementwise::float_binary(loss::BinaryCrossEntropy, x, target, out);
+    })
 }
 
 /// The gradient of [`BinaryCrossEntropy`] for the probabilities.
@@ -174,6 +226,23 @@ impl Kernel for BinaryCrossEntropyBackward {
         Ok(spec)
     }
 
+    fn shown(&self, inputs: Self::Inputs<'_>) -> Result<Option<Tensor>> {
+        self.infer(inputs)?;
+        let ([grad, x, target], weight) = inputs;
+        let out = x.empty_like()?;
+        for tensor in [&out, grad, x, target] {
+            tensor.squeeze()?;
+        }
+        self.fill(inputs, &out, out.device())?;
+        if let Some(weight) = weight {
+            shown::within("aten::mul_", [&out, weight], &[], || Ok(out.clone()))?;
+        }
+        if self.reduction == Reduction::Mean {
+            shown::divide(&out, x.numel())?;
+        }
+        Ok(Some(out))
+    }
+
     fn cpu(&self, ([grad, x, target], weight): Self::Inputs<'_>, out: &Tensor) -> Result<()> {
         let f = loss::BinaryCrossEntropyBackward { share: share(self.reduction, out.numel()) };
         let operands = [grad.into(), x.into(), target.into()];
@@ -203,22 +272,42 @@ impl Op for BinaryCrossEntropyWithLogits {
         let (grad, x, target, weight) = (ctx.grad(), ctx.saved(0), ctx.saved(1), ctx.optional(2));
         grads!(ctx;
             {
-                let probability = x.sigmoid()?;
                 let slope = match ctx.optional(3) {
                     Some(positive) => {
-                        let truth = target.mul(positive)?;
-                        truth.add(1.0)?.sub(target)?.mul(&probability)?.sub(&truth)?
+                        let truth = positive.mul(target)?;
+                        let slope = truth.add(1)?;
+                        slope.sub_(target)?;
+                        slope.mul_(&x.sigmoid()?)?;
+                        slope.sub_(&truth)?;
+                        slope
                     }
-                    None => probability.sub(target)?,
+                    None => {
+                        let probability = x.sigmoid()?;
+                        // A pass that is recorded needs the sigmoid again.
+                        if autograd::is_grad_enabled() {
+                            probability.sub(target)?
+                        } else {
+                            probability.sub_(target)?;
+                            probability
+                        }
+                    }
                 };
-                shared(&grad.mul(&slope)?, weight, self.reduction)?
+                slope.mul_(grad)?;
+                shared_in_place(slope, weight, self.reduction)?
             },
             {
                 let slope = match ctx.optional(3) {
-                    Some(positive) => x.neg()?.logsigmoid()?.sub(&x.logsigmoid()?.mul(positive)?)?,
-                    None => x.neg()?,
+                    Some(positive) => {
+                        let slope = x.neg()?.logsigmoid()?;
+                        let other = x.logsigmoid()?;
+                        other.mul_(positive)?;
+                        slope.sub_(&other)?;
+                        slope.mul_(grad)?;
+                        slope
+                    }
+                    None => x.neg()?.mul(grad)?,
                 };
-                shared(&grad.mul(&slope)?, weight, self.reduction)?
+                shared_in_place(slope, weight, self.reduction)?
             },
         )
     }
@@ -242,12 +331,19 @@ impl Forward for BinaryCrossEntropyWithLogits {
                 format_args!("expects floats, not {}", x.dtype()),
             ));
         }
-        let mut logarithm = x.logsigmoid()?;
+        let logarithm = x.logsigmoid()?;
         if let Some(positive) = positive {
-            logarithm = logarithm.mul(&positive.sub(1.0)?.mul(target)?.add(1.0)?)?;
+            let stress = positive.sub(1)?.mul(target)?;
+            stress.add_(1)?;
+            logarithm.mul_(&stress)?;
         }
-        let losses = target.rsub(1.0)?.mul(x)?.sub(&logarithm)?;
-        weight.map_or_else(|| Ok(losses.clone()), |weight| losses.mul(weight))?.reduced(self.reduction)
+        let losses = one_minus(target)?;
+        losses.mul_(x)?;
+        losses.sub_(&logarithm)?;
+        if let Some(weight) = weight {
+            losses.mul_(weight)?;
+        }
+        losses.reduced(self.reduction)
     }
 }
 
@@ -259,7 +355,11 @@ impl Tensor {
         weight: Option<&Tensor>,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        BinaryCrossEntropy { reduction }.call(([self, target], weight))
+        let weight = weight.map(|weight| {
+            weight.expand(broadcast(BinaryCrossEntropy::NAME, target.shape(), weight.shape())?)
+        });
+        let weight = weight.transpose()?;
+        BinaryCrossEntropy { reduction }.call(([self, target], weight.as_ref()))
     }
 
     /// The cross-entropy of the sigmoid of these logits with the `target`. Losses are weighted if
@@ -281,10 +381,17 @@ impl Tensor {
             visit(Argument::Int(reduction_number(reduction)));
             visit(Argument::Bool(log_target));
         });
+        if let Some(cast) =
+            autocast::casting("aten::kl_div", [self, target], |[x, y]| x.kl_div(y, log_target, reduction))
+        {
+            return cast;
+        }
         let losses = if log_target {
-            target.exp()?.mul(&target.sub(self)?)?
+            let apart = target.sub(self)?;
+            target.exp()?.mul(&apart)?
         } else {
-            target.xlogy(target)?.sub(&target.mul(self)?)?
+            let product = target.mul(self)?;
+            target.xlogy(target)?.sub(&product)?
         };
         losses.reduced(reduction)
     }
@@ -295,7 +402,7 @@ impl Tensor {
         let total = self.kl_div(target, log_target, Reduction::Sum)?;
         match self.shape() {
             [] => Ok(total),
-            [samples, ..] => total.div(*samples as f64),
+            [samples, ..] => total.div(*samples as i64),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The loss of sequences that are not aligned with what they are to say.
 
 use super::{Reduction, reduction_number};
+use crate::autocast;
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::ops::sizes;
@@ -248,13 +249,18 @@ impl Tensor {
         target_lengths: &[usize],
         how: Ctc,
     ) -> Result<Tensor> {
-        let _span = composite("aten::ctc_loss", [self, targets], |visit| {
+        const NAME: &str = "aten::ctc_loss";
+        let _span = composite(NAME, [self, targets], |visit| {
             visit(Argument::Ints(&sizes(input_lengths)));
             visit(Argument::Ints(&sizes(target_lengths)));
             visit(Argument::Int(how.blank as i64));
             visit(Argument::Int(reduction_number(how.reduction)));
             visit(Argument::Bool(how.zero_infinity));
         });
+        let again = |[x, y]: [&Tensor; 2]| x.ctc_loss(y, input_lengths, target_lengths, how);
+        if let Some(cast) = autocast::casting(NAME, [self, targets], again) {
+            return cast;
+        }
         let targets = targets.to_dtype(DType::I64)?;
         let op = CtcLoss {
             input_lengths: input_lengths.to_vec(),

@@ -49,9 +49,9 @@ macro_rules! added {
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
                 let ($grad, $a, $b) = (ctx.grad(), ctx.saved(1), ctx.saved(2));
                 grads!(ctx;
-                    scaled($grad.clone(), self.beta)?,
-                    scaled($left?, self.alpha)?,
-                    scaled($right?, self.alpha)?,
+                    1 => scaled($left?, self.alpha)?,
+                    2 => scaled($right?, self.alpha)?,
+                    0 => scaled($grad.clone(), self.beta)?,
                 )
             }
 

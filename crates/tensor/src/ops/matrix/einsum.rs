@@ -3,7 +3,7 @@
 //! Every subscript becomes an axis, those under an ellipsis too. All operands are brought to one
 //! order of axes, what the output keeps first, and contracted from left to right by `bmm`.
 
-use crate::{Cause, Error, Result, Tensor, composite};
+use crate::{Argument, Cause, Error, Result, Tensor, composite, shown};
 use cresset_kernels::Dims;
 
 const NAME: &str = "aten::einsum";
@@ -45,14 +45,19 @@ impl Tensor {
         inputs: &[Vec<Subscript>],
         output: Option<&[Subscript]>,
     ) -> Result<Tensor> {
-        let _span = composite(NAME, operands, |_| {});
+        let told: Vec<_> = operands.iter().map(|operand| operand.argument()).collect();
+        let _span = composite(NAME, shown::NOTHING, |visit| {
+            visit(Argument::None);
+            visit(Argument::Tensors(&told));
+            visit(Argument::None);
+        });
         if operands.is_empty() || operands.len() != inputs.len() {
             let (given, named) = (operands.len(), inputs.len());
             return refused(format_args!("there are {given} operands, but subscripts for {named}"));
         }
         let axes = Axes::new(operands, inputs, output)?;
         let arranged =
-            operands.iter().zip(&axes.inputs).map(|(operand, axes_of)| axes.arrange(operand, axes_of));
+            operands.iter().zip(&axes.inputs).map(|(operand, subscripts)| axes.arrange(operand, subscripts));
         axes.contract(arranged.collect::<Result<Vec<_>>>()?)
     }
 }
@@ -127,38 +132,53 @@ impl Axes {
             None => implied_output(&inputs, most),
         };
         let kept = order.len();
-        for &axis in inputs.iter().flatten() {
-            if !order.contains(&axis) {
-                order.push(axis);
-            }
-        }
+        let named = |axis: &usize| inputs.iter().flatten().any(|other| other == axis);
+        let summed =
+            (LABELS..LABELS + most).chain(0..LABELS).filter(|axis| named(axis) && !order.contains(axis));
+        let summed: Vec<usize> = summed.collect();
+        order.extend(summed);
         Ok(Axes { inputs, order, kept })
     }
 
     /// An operand with all axes, in order; those it does not have are of size 1.
     fn arrange(&self, operand: &Tensor, axes: &[usize]) -> Result<Tensor> {
-        let (mut x, mut axes) = (operand.clone(), axes.to_vec());
+        let mut x = operand.clone();
+        // Where each axis of the order is in the operand so far.
+        let mut places: Vec<Option<usize>> = vec![None; self.order.len()];
         let mut at = 0;
-        while at < axes.len() {
-            let Some(again) = (at + 1..axes.len()).find(|&other| axes[other] == axes[at]) else {
-                at += 1;
-                continue;
-            };
-            // A diagonal stands last.
-            x = x.diagonal(0, at as isize, again as isize)?;
-            let axis = axes.remove(again);
-            axes.remove(at);
-            axes.push(axis);
-        }
-        let place = |axis: &usize| axes.iter().position(|own| own == axis);
-        let dims: Vec<isize> = self.order.iter().filter_map(place).map(|dim| dim as isize).collect();
-        let mut x = x.permute(&dims)?;
-        for (at, axis) in self.order.iter().enumerate() {
-            if !axes.contains(axis) {
-                x = x.unsqueeze(at as isize)?;
+        let first_hidden = axes.iter().position(|&axis| axis >= LABELS);
+        for (number, &axis) in axes.iter().enumerate() {
+            if first_hidden == Some(number) {
+                // Dimensions that other ellipses stand for and this one does not.
+                for missing in LABELS..axis {
+                    x = x.unsqueeze(at as isize)?;
+                    self.place(&mut places, missing, at);
+                    at += 1;
+                }
+            }
+            match self.order.iter().position(|&other| other == axis).and_then(|place| places[place]) {
+                // A diagonal stands last, and takes the place of the first of its dimensions.
+                Some(before) => {
+                    x = x.diagonal(0, before as isize, at as isize)?.movedim(&[-1], &[before as isize])?;
+                }
+                None => {
+                    self.place(&mut places, axis, at);
+                    at += 1;
+                }
             }
         }
-        Ok(x)
+        for place in places.iter_mut().filter(|place| place.is_none()) {
+            x = x.unsqueeze(at as isize)?;
+            *place = Some(at);
+            at += 1;
+        }
+        x.permute(&places.into_iter().flatten().map(|place| place as isize).collect::<Vec<_>>())
+    }
+
+    fn place(&self, places: &mut [Option<usize>], axis: usize, at: usize) {
+        if let Some(place) = self.order.iter().position(|&other| other == axis) {
+            places[place] = Some(at);
+        }
     }
 
     /// Multiplies from left to right, and sums each axis as soon as nobody else has it.
@@ -185,8 +205,11 @@ impl Axes {
                 ready.iter().copied().filter(|&dim| wide(&product, dim) && wide(&next, dim)).collect();
             product = sum_product(&presummed(&product, &of_product)?, &presummed(&next, &of_next)?, &both)?;
         }
+        if summed.is_empty() {
+            return Ok(product);
+        }
         let shape = Dims::from_slice(&product.shape()[..self.kept]);
-        product.reshape(shape)
+        product.view(shape)
     }
 }
 
@@ -264,8 +287,16 @@ fn sum_product(a: &Tensor, b: &Tensor, summed: &[usize]) -> Result<Tensor> {
         };
         (0..a.dim()).filter(of_group).collect()
     };
-    let (both, left) = (group(true, true), group(true, false));
-    let right = [group(false, true), group(false, false)].concat();
+    let (both, mut left) = (group(true, true), group(true, false));
+    let mut right = group(false, true);
+    right.extend(group(false, false));
+    right.sort_unstable();
+    // If all dimensions of the right operand come first, the product is computed turned around.
+    let turned = left.first().zip(right.last()).is_some_and(|(left, right)| right < left);
+    let (a, b) = if turned { (b, a) } else { (a, b) };
+    if turned {
+        std::mem::swap(&mut left, &mut right);
+    }
     let count = |x: &Tensor, dims: &[usize]| dims.iter().map(|&dim| x.shape()[dim]).product::<usize>();
     let permuted = |x: &Tensor, groups: [&[usize]; 4]| {
         let dims: Vec<isize> = groups.concat().into_iter().map(|dim| dim as isize).collect();
@@ -282,5 +313,5 @@ fn sum_product(a: &Tensor, b: &Tensor, summed: &[usize]) -> Result<Tensor> {
     let shape: Dims = order.iter().map(size).collect();
     let mut back = vec![0isize; order.len()];
     order.iter().enumerate().for_each(|(at, &dim)| back[dim] = at as isize);
-    rows.bmm(&columns)?.reshape(shape)?.permute(&back)
+    rows.bmm(&columns)?.view(shape)?.permute(&back)
 }

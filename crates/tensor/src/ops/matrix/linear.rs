@@ -1,13 +1,20 @@
 //! Affine maps of the last dimension.
 
 use super::inner_differ;
+use crate::autocast;
 use crate::{Cause, Error, Result, Tensor, composite};
+use cresset_kernels::Dims;
 
 impl Tensor {
     /// `self @ weight.t() + bias`, over the last dimension.
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         const NAME: &str = "aten::linear";
         let _span = composite(NAME, ([self, weight], bias), |_| {});
+        if let Some(cast) =
+            autocast::casting(NAME, ([self, weight], bias), |([x, weight], bias)| x.linear(weight, bias))
+        {
+            return cast;
+        }
         let features = self.shape().last();
         if features.is_none() || !matches!(weight.dim(), 1 | 2) || features != weight.shape().last() {
             let text = format_args!(
@@ -20,10 +27,17 @@ impl Tensor {
         }
         match bias {
             Some(bias) if self.dim() == 2 && weight.dim() == 2 => bias.addmm(self, &weight.t()?),
-            Some(bias) if self.dim() > 2 && weight.dim() == 2 && bias.dim() == 1 => {
-                let (rows, mut shape) = self.folded()?;
+            Some(bias) if weight.dim() == 2 && bias.dim() == 1 && self.is_contiguous() => {
+                let (inputs, mut shape) =
+                    (weight.shape()[1], Dims::from_slice(&self.shape()[..self.dim() - 1]));
+                let rows = self.view([shape.iter().product(), inputs])?;
                 shape.push(weight.shape()[0]);
-                bias.addmm(&rows, &weight.t()?)?.reshape(shape)
+                bias.addmm(&rows, &weight.t()?)?.unsafe_view(&shape)
+            }
+            Some(bias) if bias.dim() <= 1 && weight.dim() == 2 => {
+                let out = self.matmul(&weight.t()?)?;
+                out.add_(bias)?;
+                Ok(out)
             }
             Some(bias) => self.matmul(&weight.t()?)?.add(bias),
             None => self.matmul(&weight.t()?),
@@ -52,13 +66,14 @@ impl Tensor {
             );
             return Err(Error::new(Cause::Shape, NAME, text));
         }
+        // Torch's kernel makes no products that could be cast.
+        let _uncast = autocast::below();
         let ((a, mut shape), (b, _)) = (self.folded()?, other.folded()?);
         let rows = a.shape()[0];
-        // First over the left dimension, for all outputs at once, then over the right.
-        let by_left = weight.transpose(0, 1)?.reshape([left, outputs * right])?;
-        let half = a.mm(&by_left)?.reshape([rows, outputs, right])?;
         shape.push(outputs);
-        let out = half.bmm(&b.unsqueeze(2)?)?.reshape(shape)?;
+        // First over the left dimension, for each output the matrix as it lies, then over the right.
+        let half = a.unsqueeze(0)?.expand([outputs, rows, left])?.bmm(weight)?;
+        let out = half.mul(&b.unsqueeze(0)?)?.sum_dims(&[-1], false)?.t()?.reshape(shape)?;
         match bias {
             Some(bias) => out.add(bias),
             None => Ok(out),

@@ -2,7 +2,8 @@
 
 use super::super::broadcast;
 use super::{infer_product, inner_differ, multiply, product_flops};
-use crate::autograd::Saves;
+use crate::autocast;
+use crate::autograd::{self, Saves};
 use crate::op::kernel_table;
 use crate::{
     Backward, Cause, Device, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, composite, grads, shown,
@@ -40,7 +41,7 @@ impl Op for Mm {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (a, b) = (ctx.saved(0), ctx.saved(1));
-        grads!(ctx; left_gradient(ctx.grad(), a, b)?, right_gradient(ctx.grad(), a, b)?)
+        grads!(ctx; 1 => right_gradient(ctx.grad(), a, b)?, 0 => left_gradient(ctx.grad(), a, b)?)
     }
 
     fn flops(&self, [a, b]: [&Tensor; 2]) -> u64 {
@@ -57,6 +58,9 @@ impl Kernel for Mm {
 
     fn shown(&self, inputs: [&Tensor; 2]) -> Result<Option<Tensor>> {
         let out = self.room(inputs)?;
+        if inputs[0].numel() == 0 && out.numel() > 0 {
+            out.zero_()?;
+        }
         shown::show_product(&out, inputs[0], inputs[1])?;
         self.fill(inputs, &out, Device::CPU)?;
         Ok(Some(out))
@@ -77,7 +81,7 @@ impl Op for Bmm {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (a, b) = (ctx.saved(0), ctx.saved(1));
-        grads!(ctx; ctx.grad().bmm(&b.transpose(1, 2)?)?, a.transpose(1, 2)?.bmm(ctx.grad())?)
+        grads!(ctx; 1 => a.transpose(1, 2)?.bmm(ctx.grad())?, 0 => ctx.grad().bmm(&b.transpose(1, 2)?)?)
     }
 
     fn flops(&self, [a, b]: [&Tensor; 2]) -> u64 {
@@ -121,6 +125,9 @@ impl Tensor {
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
         const NAME: &str = "aten::matmul";
         let _span = composite(NAME, [self, other], |_| {});
+        if let Some(cast) = autocast::casting(NAME, [self, other], |[a, b]| a.matmul(b)) {
+            return cast;
+        }
         if self.dim() == 0 || other.dim() == 0 {
             let text = format_args!(
                 "expects at least one dimension each, not {:?} x {:?}",
@@ -131,6 +138,12 @@ impl Tensor {
         }
         let inner = other.shape()[other.dim().saturating_sub(2)];
         if self.shape().last() != Some(&inner) {
+            // Torch finds out inside.
+            let inside = (self.dim(), other.dim()) == (2, 2);
+            let _inner = inside.then(|| shown::call(Mm::NAME, [self, other], &[]));
+            if [self, other].iter().any(|operand| operand.requires_grad()) {
+                autograd::skip_number();
+            }
             return Err(inner_differ(NAME, self, other));
         }
         match (self.dim(), other.dim()) {
@@ -140,12 +153,12 @@ impl Tensor {
             (2, 2) => self.mm(other),
             (_, 1) if folds(self, other) => {
                 let (rows, outer) = self.folded()?;
-                rows.mv(other)?.reshape(outer)
+                rows.mv(other)?.unsafe_view(&outer)
             }
             (_, 2) if folds(self, other) => {
                 let (rows, mut shape) = self.folded()?;
                 shape.push(other.shape()[1]);
-                rows.mm(other)?.reshape(shape)
+                rows.mm(other)?.unsafe_view(&shape)
             }
             (1, _) => drop_dim(&self.unsqueeze(0)?.batched(other)?, 2),
             (_, 1) => drop_dim(&self.batched(&other.unsqueeze(1)?)?, 1),
@@ -172,7 +185,7 @@ impl Tensor {
         };
         let product = stacked(self, a)?.bmm(&stacked(other, b)?)?;
         let shape: Dims = stack.iter().chain(&[a[0], b[1]]).copied().collect();
-        product.reshape(shape)
+        product.unsafe_view(&shape)
     }
 }
 

@@ -3,7 +3,10 @@
 use super::{inner_differ, multiply, same_dtype};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, composite, grads};
+use crate::{
+    Backward, Cause, Device, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, composite, grads, shown,
+};
+use cresset_dispatch::observe::Argument;
 
 /// The sum of the products of two vectors.
 #[derive(Clone, Debug)]
@@ -45,6 +48,14 @@ impl Kernel for Dot {
         Ok(Spec::new([], a.dtype()))
     }
 
+    fn shown(&self, inputs: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        let Spec { shape, dtype } = self.infer(inputs)?;
+        let out = shown::empty(&shape, dtype)?;
+        self.fill(inputs, &out, Device::CPU)?;
+        out.fill_(shown::only(&out)?)?;
+        Ok(Some(out))
+    }
+
     fn cpu(&self, [a, b]: [&Tensor; 2], out: &Tensor) -> Result<()> {
         multiply(Scalar::Int(1), &row(a), &column(b), Scalar::Int(0), &row(out));
         Ok(())
@@ -59,7 +70,7 @@ impl Op for Mv {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().outer(ctx.saved(1))?, ctx.saved(0).t()?.mv(ctx.grad())?)
+        grads!(ctx; ctx.grad().ger(ctx.saved(1))?, ctx.saved(0).t()?.mv(ctx.grad())?)
     }
 
     fn flops(&self, [a, _]: [&Tensor; 2]) -> u64 {
@@ -72,6 +83,16 @@ impl Kernel for Mv {
 
     fn infer(&self, [a, v]: [&Tensor; 2]) -> Result<Spec> {
         infer_mv(Self::NAME, a, v)
+    }
+
+    fn shown(&self, [a, v]: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        let Spec { shape, dtype } = self.infer([a, v])?;
+        let out = shown::empty(&shape, dtype)?;
+        shown::within("aten::addmv_", [&out, a, v], &[Argument::Int(0), Argument::Int(1)], || {
+            self.fill([a, v], &out, Device::CPU)?;
+            Ok(out.clone())
+        })
+        .map(Some)
     }
 
     fn cpu(&self, [a, v]: [&Tensor; 2], out: &Tensor) -> Result<()> {
@@ -129,6 +150,12 @@ impl Tensor {
     /// The product of this matrix and a vector.
     pub fn mv(&self, vector: &Tensor) -> Result<Tensor> {
         Mv.call([self, vector])
+    }
+
+    /// [`outer`](Tensor::outer) under its older name.
+    pub fn ger(&self, other: &Tensor) -> Result<Tensor> {
+        let _span = composite("aten::ger", [self, other], |_| {});
+        self.outer(other)
     }
 
     /// The matrix of products of each element of this vector and each of another.

@@ -1,11 +1,14 @@
 //! Batch and instance normalization: a group is a channel of all samples, or of one.
 
 use super::Frame;
-use super::frame::{self, Statistics, given};
-use crate::autograd::Saves;
+use super::frame::{self, Statistics, given, numbers};
+use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::kernel_table;
-use crate::{Backward, Cause, Error, Grads, Inputs as _, Kernel, Op, Result, Spec, Tensor, composite};
-use cresset_dispatch::observe::Argument;
+use crate::{
+    Backward, Cause, Error, Grads, Inputs as _, Kernel, MemoryFormat, Op, Result, Spec, Tensor, composite,
+    shown,
+};
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::DType;
 
 /// Elements without the mean and spread of their channel, and these two.
@@ -17,6 +20,8 @@ pub struct NativeBatchNorm {
     pub momentum: f64,
     /// Added to the variance.
     pub epsilon: f64,
+    /// The running mean and variance as the gradient sees them: as they are then.
+    pub running: [Option<Tensor>; 2],
 }
 
 /// A tensor, a weight and a bias, and the running mean and variance.
@@ -36,11 +41,35 @@ impl Op for NativeBatchNorm {
     type Output = [Tensor; 3];
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let saved = [0, 1, 6, 7].map(|i| ctx.optional(i));
+        let [x, weight, mean, scale] = [0, 1, 6, 7].map(|i| ctx.optional(i));
+        let [running_mean, running_variance] = self.running.each_ref().map(Option::as_ref);
+        let shown = [Some(ctx.grad()), x, weight, running_mean, running_variance, mean, scale];
+        let _span = composite("aten::native_batch_norm_backward", shown, |visit| {
+            visit(Argument::Bool(self.training));
+            visit(Argument::Float(self.epsilon));
+            visit(Argument::Bools(&frame::wanted(ctx)));
+        });
+        let frame = frame(given(x).shape());
+        if !is_grad_enabled() && ctx.grad().device().is_cpu() {
+            let room =
+                if observe::is_watched() { self.shown_room(ctx, given(x))? } else { frame::room(ctx)? };
+            let shifts = self.shifts([mean, scale])?;
+            return Ok(frame::host_gradients(&frame, self.training, ctx, [x, weight], &shifts, room));
+        }
         let statistics =
             if self.training { Statistics::Own { epsilon: self.epsilon } } else { Statistics::Fixed };
-        let frame = frame(ctx.saved(0).shape());
-        frame::gradients("aten::native_batch_norm_backward", &frame, statistics, ctx, saved)
+        let kept = [mean, scale].map(|kept| kept.filter(|kept| kept.numel() > 0));
+        if kept[0].is_none() && given(x).numel() > 0 {
+            let shifts = self.shifts([mean, scale])?;
+            let like = |which: fn(&(f64, f64)) -> f64| -> Result<Tensor> {
+                let kept = Tensor::uninit(&[shifts.len()], frame::wide(given(x).dtype()), given(x).device())?;
+                frame::keep(shifts.iter().map(which), &kept);
+                Ok(kept)
+            };
+            let (mean, scale) = (like(|shift| shift.0)?, like(|shift| shift.1)?);
+            return frame::gradients(&frame, statistics, ctx, [x, weight, Some(&mean), Some(&scale)]);
+        }
+        frame::gradients(&frame, statistics, ctx, [x, weight, mean, scale])
     }
 
     fn arguments(&self, inputs: Running<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
@@ -60,6 +89,11 @@ impl Kernel for NativeBatchNorm {
             let text = format_args!("expects samples and channels, not shape {:?}", tensor.shape());
             return Err(Error::new(Cause::Shape, Self::NAME, text));
         };
+        if self.training && tensor.numel() == 0 {
+            let text =
+                format_args!("expects at least one element when training, not shape {:?}", tensor.shape());
+            return Err(Error::new(Cause::Shape, Self::NAME, text));
+        }
         for (running, name) in [(mean, "running mean"), (variance, "running variance")] {
             frame::check_parameter(Self::NAME, tensor, running, name, &[channels])?;
             if running.is_none() && !self.training {
@@ -68,6 +102,35 @@ impl Kernel for NativeBatchNorm {
             }
         }
         frame::infer(Self::NAME, &frame(tensor.shape()), [x, weight, bias], &[channels])
+    }
+
+    fn shown(&self, inputs: Running<'_>) -> Result<Option<[Tensor; 3]>> {
+        let [_, statistics, _] = self.infer(inputs)?;
+        let (x, empty) = (given(inputs[0]), |shape: &[usize]| shown::empty(shape, statistics.dtype));
+        let each = |shape: &[usize]| Ok::<_, Error>([empty(shape)?, empty(shape)?]);
+        let out = x.empty_like_with(MemoryFormat::Contiguous)?;
+        let [mean, scale] = each(if self.training { &statistics.shape } else { &[0] })?;
+        let more = each(&statistics.shape)?;
+        let outputs = if self.training {
+            if pixels_only(x) {
+                let sums = Tensor::zeros([shown::THREADS, statistics.shape[0]], statistics.dtype)?;
+                sums.zero_()?;
+                let _more = (sums, each(&statistics.shape)?);
+            } else {
+                let _more = each(&statistics.shape)?;
+            }
+            let outputs = [out, mean, scale];
+            self.fill(inputs, &outputs, x.device())?;
+            outputs
+        } else {
+            let [used_mean, used_scale] = more;
+            let filled = [out, used_mean, used_scale];
+            self.fill(inputs, &filled, x.device())?;
+            let [out, ..] = filled;
+            [out, mean, scale]
+        };
+        self.changed(inputs);
+        Ok(Some(outputs))
     }
 
     fn cpu(&self, [x, weight, bias, mean, variance]: Running<'_>, outputs: &[Tensor; 3]) -> Result<()> {
@@ -92,7 +155,56 @@ impl Kernel for NativeBatchNorm {
     }
 }
 
+/// Whether channels have one element per sample, which torch has kernels of its own for.
+fn pixels_only(x: &Tensor) -> bool {
+    x.is_contiguous() && x.strides()[1] == 1
+}
+
 impl NativeBatchNorm {
+    /// Mean and scale of each channel: those that were kept, or else the running ones.
+    fn shifts(&self, kept: [Option<&Tensor>; 2]) -> Result<Vec<(f64, f64)>> {
+        let [mean, scale] = kept.map(given);
+        let [running_mean, variance] = self.running.each_ref().map(Option::as_ref);
+        if let (0, Some(running_mean), Some(variance)) = (mean.numel(), running_mean, variance) {
+            let scales =
+                numbers(variance)?.into_iter().map(|variance| 1.0 / (variance + self.epsilon).sqrt());
+            let dtype = frame::wide(running_mean.dtype());
+            let narrow = |number: f64| if dtype == DType::F64 { number } else { f64::from(number as f32) };
+            return Ok(numbers(running_mean)?.into_iter().zip(scales.map(narrow)).collect());
+        }
+        Ok(numbers(mean)?.into_iter().zip(numbers(scale)?).collect())
+    }
+
+    /// Memory for the gradients, with the calls that torch makes before and beside.
+    fn shown_room(&self, ctx: &Backward<'_>, x: &Tensor) -> Result<[Option<Tensor>; 3]> {
+        let mut room = [None, None, None];
+        let like = || x.empty_like_with(MemoryFormat::Contiguous);
+        if ctx.needs(0) {
+            room[0] = Some(like()?);
+        }
+        for at in [1, 2].into_iter().filter(|at| ctx.needs(*at)) {
+            room[at] = Some(shown::empty(ctx.shape(at), ctx.dtype(at))?);
+        }
+        if !x.is_contiguous() || !ctx.grad().is_contiguous() {
+            let over: Vec<isize> = (0..x.dim() as isize).filter(|&dim| dim != 1).collect();
+            ctx.grad().sum_dims(&over, false)?;
+            return Ok(room);
+        }
+        if ctx.needs(0) {
+            // The first one is given up when the second is there.
+            room[0] = Some(like()?);
+        }
+        if pixels_only(x) {
+            let (channels, dtype) = (x.shape()[1], frame::wide(x.dtype()));
+            let _weight = ctx.optional(1).is_none().then(|| Tensor::ones([channels], dtype)).transpose()?;
+            let scale = shown::empty_output(dtype)?;
+            let _scale =
+                (!self.training).then(|| shown::grown(&scale, &[channels], Argument::None)).transpose()?;
+            Tensor::zeros([2, shown::THREADS, channels], dtype)?;
+        }
+        Ok(room)
+    }
+
     /// Moves running numbers towards those of the batch.
     fn update(&self, running: Option<&Tensor>, batch: impl Iterator<Item = f64>) -> Result<()> {
         let Some(running) = running else { return Ok(()) };
@@ -101,12 +213,6 @@ impl NativeBatchNorm {
         frame::keep(moved, running);
         Ok(())
     }
-}
-
-fn numbers(x: &Tensor) -> Result<Vec<f64>> {
-    let x = x.converted(DType::F64)?;
-    let numbers = x.elements(&x.read()).array::<f64>().iter().copied().collect();
-    Ok(numbers)
 }
 
 /// How [`Tensor::batch_norm`] treats running statistics.
@@ -144,16 +250,41 @@ impl Tensor {
             visit(Argument::Bool(training));
             visit(Argument::Float(momentum));
             visit(Argument::Float(epsilon));
+            visit(Argument::Bool(true));
         };
         let _span = composite(NAME, inputs, arguments);
         if training {
             check_batch(NAME, self)?;
         }
-        let _span = composite("aten::_batch_norm_impl_index", inputs, arguments);
-        if self.numel() == 0 && self.dim() < 2 {
-            return self.copy();
+        let span = composite("aten::_batch_norm_impl_index", inputs, arguments);
+        let watched = observe::is_watched() && self.device().is_cpu();
+        if watched {
+            shown::empty_output(DType::U8)?;
         }
-        let [out, _, _] = NativeBatchNorm { training, momentum, epsilon }.call(inputs)?;
+        if self.numel() == 0 {
+            if watched {
+                shown::empty_output(DType::F64)?;
+                shown::empty_output(DType::F64)?;
+            }
+            return self.empty_batch_norm(weight, bias);
+        }
+        let running = running.map(|running| running.cloned());
+        let [out, _mean, _scale] = NativeBatchNorm { training, momentum, epsilon, running }.call(inputs)?;
+        // What else was computed is given up by the outer call.
+        drop(span);
+        Ok(out)
+    }
+
+    /// No elements have no statistics: the running ones stay, and what is given has gradients of 0.
+    fn empty_batch_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
+        let first = |x: &&Tensor| x.numel() > 0;
+        let mut out = self.copy_in(MemoryFormat::Preserve)?;
+        if let Some(weight) = weight.filter(first) {
+            out = out.mul(&weight.select(0, 0)?)?;
+        }
+        if let Some(bias) = bias.filter(first) {
+            out = out.add(&bias.select(0, 0)?)?;
+        }
         Ok(out)
     }
 
@@ -171,6 +302,7 @@ impl Tensor {
             visit(Argument::Bool(how.training));
             visit(Argument::Float(how.momentum));
             visit(Argument::Float(how.epsilon));
+            visit(Argument::Bool(true));
         });
         let &[samples, channels, ref area @ ..] = self.shape() else {
             let text = format_args!("expects samples and channels, not shape {:?}", self.shape());
@@ -183,9 +315,7 @@ impl Tensor {
         }
         // Each channel of each sample is a channel of one batch; what is per channel is repeated.
         let merged: Vec<usize> = [1, samples * channels].into_iter().chain(area.iter().copied()).collect();
-        let repeated = |x: Option<&Tensor>| {
-            x.map(|x| x.unsqueeze(0)?.expand([samples, channels])?.reshape([samples * channels])).transpose()
-        };
+        let repeated = |x: Option<&Tensor>| x.map(|x| x.repeat([samples])).transpose();
         let (weight, bias) = (repeated(weight)?, repeated(bias)?);
         let statistics = [repeated(running[0])?, repeated(running[1])?];
         let kept = statistics.each_ref().map(Option::as_ref);

@@ -2,8 +2,8 @@
 
 use crate::autograd::is_grad_enabled;
 use crate::ops::check_float;
-use crate::{Backward, Cause, DType, Error, Grads, Result, Spec, Tensor, composite};
-use cresset_kernels::{Dims, View, elementwise, normalization};
+use crate::{Backward, Cause, DType, Element as _, Error, Grads, Result, Spec, Tensor};
+use cresset_kernels::{Dims, View, elementwise, normalization, with_dtype};
 
 /// A tensor, a weight and a bias.
 pub(super) type Affine<'a> = [Option<&'a Tensor>; 3];
@@ -143,18 +143,68 @@ pub(super) enum Statistics {
     Fixed,
 }
 
+/// The gradients of input, weight and bias on the host, into `room`; without derivatives of their own.
+pub(super) fn host_gradients(
+    frame: &Frame,
+    own: bool,
+    ctx: &Backward<'_>,
+    [x, weight]: [Option<&Tensor>; 2],
+    shifts: &[(f64, f64)],
+    room: [Option<Tensor>; 3],
+) -> Grads {
+    let (x, grad) = (given(x), ctx.grad());
+    let (reading, x_reading, weights) = (grad.read(), x.read(), weight.map(Tensor::read));
+    let of = normalization::Grouped {
+        x: x.elements(&x_reading),
+        groups: frame.split(frame.along),
+        shifts,
+        own,
+        channels: frame.split(frame.repeated),
+        weight: weight.zip(weights.as_ref()).map(|(weight, reading)| weight.elements(reading)),
+    };
+    let mut writings = room.each_ref().map(|room| room.as_ref().map(Tensor::write));
+    let mut outputs = room.iter().zip(&mut writings).map(|(room, writing)| {
+        room.as_ref().zip(writing.as_mut()).map(|(room, writing)| room.elements_mut(writing))
+    });
+    let outputs = std::array::from_fn(|_| outputs.next().flatten());
+    normalization::grouped_backward(grad.elements(&reading), &of, outputs);
+    drop(writings);
+    room.into_iter().collect()
+}
+
+/// Memory for the gradients that are wanted of input, weight and bias.
+pub(super) fn room(ctx: &Backward<'_>) -> Result<[Option<Tensor>; 3]> {
+    let mut room = [None, None, None];
+    for (at, room) in room.iter_mut().enumerate().filter(|(at, _)| ctx.needs(*at)) {
+        *room = Some(Tensor::uninit(ctx.shape(at), ctx.dtype(at), ctx.device(at))?);
+    }
+    Ok(room)
+}
+
+/// Numbers in double precision.
+pub(super) fn numbers(x: &Tensor) -> Result<Vec<f64>> {
+    let reading = x.read();
+    Ok(with_dtype!(x.dtype(), T => {
+        let elements = x.elements(&reading).array::<T>();
+        elements.iter().map(|number| number.scalar().as_f64()).collect()
+    }))
+}
+
+/// Which of the gradients of input, weight and bias are wanted.
+pub(super) fn wanted(ctx: &Backward<'_>) -> [bool; 3] {
+    [0, 1, 2].map(|at| ctx.needs(at))
+}
+
 /// The gradients of input, weight and bias, at the places of these among the inputs.
 ///
 /// While calls are recorded, mean and scale are computed anew from the input, so that they have
 /// derivatives themselves.
 pub(super) fn gradients(
-    op: &'static str,
     frame: &Frame,
     statistics: Statistics,
     ctx: &Backward<'_>,
     [x, weight, mean, scale]: [Option<&Tensor>; 4],
 ) -> Result<Grads> {
-    let _span = composite(op, [Some(ctx.grad()), x, mean, scale, weight], |_| {});
     let seen = |x: &Tensor| x.to_dtype(wide(x.dtype()))?.reshape(&frame.shape);
     let (grad, x) = (seen(ctx.grad())?, seen(given(x))?);
     let along: Vec<isize> = frame.along.iter().map(|&dim| dim as isize).collect();

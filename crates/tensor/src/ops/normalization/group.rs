@@ -1,11 +1,14 @@
 //! Group normalization: a group is some channels of a sample.
 
-use super::frame::{self, Statistics, given};
+use super::frame::{self, Statistics, given, numbers};
 use super::{Affine, Frame};
-use crate::autograd::Saves;
+use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::kernel_table;
-use crate::{Backward, Cause, Error, Grads, Inputs as _, Kernel, Op, Result, Spec, Tensor, composite};
-use cresset_dispatch::observe::Argument;
+use crate::{
+    Backward, Cause, Error, Grads, Inputs as _, Kernel, MemoryFormat, Op, Result, Spec, Tensor, composite,
+    shown,
+};
+use cresset_dispatch::observe::{self, Argument};
 
 /// Elements without the mean and spread of their group of channels, and these two.
 #[derive(Clone, Debug)]
@@ -22,34 +25,63 @@ impl NativeGroupNorm {
         let shape = [samples, self.groups, channels / self.groups, area];
         Frame { shape: shape[..].into(), along: &[2, 3], repeated: &[0, 3] }
     }
-}
 
-impl Op for NativeGroupNorm {
-    const NAME: &'static str = "aten::native_group_norm";
-    const BACKWARD: &'static str = "NativeGroupNormBackward0";
-    const SAVES: Saves = Saves::Both;
-    const DIFFERENTIABLE: usize = 1;
-    type Inputs<'a> = Affine<'a>;
-    type Output = [Tensor; 3];
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let frame = self.frame(ctx.saved(0).shape());
-        let saved = [0, 1, 4, 5].map(|i| ctx.optional(i));
-        let statistics = Statistics::Own { epsilon: self.epsilon };
-        frame::gradients("aten::native_group_norm_backward", &frame, statistics, ctx, saved)
-    }
-
-    fn arguments(&self, inputs: Affine<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
-        inputs.each(|tensor| visit(tensor.into_argument()));
-        let shape = given(inputs[0]).shape();
+    fn visit_sizes(&self, shape: &[usize], visit: &mut dyn FnMut(Argument<'_>)) {
         if let [samples, channels, area @ ..] = shape {
             visit(Argument::Int(*samples as i64));
             visit(Argument::Int(*channels as i64));
             visit(Argument::Int(area.iter().product::<usize>() as i64));
         }
         visit(Argument::Int(self.groups as i64));
+    }
+}
+
+impl Op for NativeGroupNorm {
+    const NAME: &'static str = "aten::native_group_norm";
+    const BACKWARD: &'static str = "NativeGroupNormBackward0";
+    const SAVES: Saves = Saves::AndOutputsFrom(1);
+    const DIFFERENTIABLE: usize = 1;
+    type Inputs<'a> = Affine<'a>;
+    type Output = [Tensor; 3];
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let saved = [0, 1, 4, 5].map(|i| ctx.optional(i));
+        let [x, weight, mean, scale] = saved;
+        let shown = [Some(ctx.grad()), x, mean, scale, weight];
+        let _span = composite("aten::native_group_norm_backward", shown, |visit| {
+            self.visit_sizes(given(x).shape(), visit);
+            visit(Argument::Bools(&frame::wanted(ctx)));
+        });
+        let frame = self.frame(given(x).shape());
+        if !is_grad_enabled() && ctx.grad().device().is_cpu() {
+            let room = if observe::is_watched() { shown_room(ctx, given(x))? } else { frame::room(ctx)? };
+            let [means, scales] = [numbers(given(mean))?, numbers(given(scale))?];
+            let shifts: Vec<_> = means.into_iter().zip(scales).collect();
+            return Ok(frame::host_gradients(&frame, true, ctx, [x, weight], &shifts, room));
+        }
+        frame::gradients(&frame, Statistics::Own { epsilon: self.epsilon }, ctx, saved)
+    }
+
+    fn arguments(&self, inputs: Affine<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+        inputs.each(|tensor| visit(tensor.into_argument()));
+        self.visit_sizes(given(inputs[0]).shape(), visit);
         visit(Argument::Float(self.epsilon));
     }
+}
+
+/// Memory for the gradients, with the calls that torch makes before and beside.
+fn shown_room(ctx: &Backward<'_>, x: &Tensor) -> Result<[Option<Tensor>; 3]> {
+    let _grad = ctx.grad().contiguous()?;
+    let mut room = [None, None, None];
+    if ctx.needs(0) {
+        room[0] = Some(x.empty_like()?);
+    }
+    for at in [1, 2].into_iter().filter(|at| ctx.needs(*at)) {
+        room[at] = Some(shown::empty_in(ctx.shape(at), ctx.dtype(at), shown::CONTIGUOUS)?);
+    }
+    let sums = [x.shape()[0], x.shape()[1]];
+    let _sums = [shown::empty(&sums, frame::wide(x.dtype()))?, shown::empty(&sums, frame::wide(x.dtype()))?];
+    Ok(room)
 }
 
 impl Kernel for NativeGroupNorm {
@@ -71,7 +103,21 @@ impl Kernel for NativeGroupNorm {
         if self.groups == 0 || !channels.is_multiple_of(self.groups) {
             return refused("expects channels that can be divided evenly");
         }
-        frame::infer(Self::NAME, &self.frame(x.shape()), inputs, &[channels])
+        let [out, mut mean, _] = frame::infer(Self::NAME, &self.frame(x.shape()), inputs, &[channels])?;
+        mean.shape = [x.shape()[0], self.groups][..].into();
+        Ok([out, mean.clone(), mean])
+    }
+
+    fn shown(&self, inputs: Affine<'_>) -> Result<Option<[Tensor; 3]>> {
+        let [_, mean, scale] = self.infer(inputs)?;
+        let out = given(inputs[0]).empty_like_with(MemoryFormat::Contiguous)?;
+        let [mean, scale] = [
+            shown::empty_in(&mean.shape, mean.dtype, shown::CONTIGUOUS)?,
+            shown::empty_in(&scale.shape, scale.dtype, shown::CONTIGUOUS)?,
+        ];
+        let outputs = [out, mean, scale];
+        self.fill(inputs, &outputs, given(inputs[0]).device())?;
+        Ok(Some(outputs))
     }
 
     fn cpu(&self, inputs: Affine<'_>, outputs: &[Tensor; 3]) -> Result<()> {
@@ -90,9 +136,11 @@ impl Tensor {
         bias: Option<&Tensor>,
         epsilon: f64,
     ) -> Result<Tensor> {
-        let _span = composite("aten::group_norm", [Some(self), weight, bias], |visit| {
+        let _span = composite("aten::group_norm", [self], |visit| {
             visit(Argument::Int(groups as i64));
+            [weight, bias].each(|tensor| visit(tensor.into_argument()));
             visit(Argument::Float(epsilon));
+            visit(Argument::Bool(true));
         });
         let [out, _, _] = NativeGroupNorm { groups, epsilon }.call([Some(self), weight, bias])?;
         Ok(out)

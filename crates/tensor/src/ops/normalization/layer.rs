@@ -5,8 +5,11 @@ use super::{Affine, Frame};
 use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::kernel_table;
 use crate::ops::sizes;
-use crate::{Backward, Cause, Error, Grads, Inputs as _, Kernel, Op, Result, Spec, Tensor, composite};
-use cresset_dispatch::observe::Argument;
+use crate::{
+    Backward, Cause, Error, Grads, Inputs as _, Kernel, MemoryFormat, Op, Result, Spec, Tensor, composite,
+    shown,
+};
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::normalization::{self, Normalized};
 
 /// Elements without the mean and spread over the last dimensions, and these two.
@@ -29,7 +32,7 @@ impl NativeLayerNorm {
 impl Op for NativeLayerNorm {
     const NAME: &'static str = "aten::native_layer_norm";
     const BACKWARD: &'static str = "NativeLayerNormBackward0";
-    const SAVES: Saves = Saves::Both;
+    const SAVES: Saves = Saves::AndOutputsFrom(1);
     const DIFFERENTIABLE: usize = 1;
     type Inputs<'a> = Affine<'a>;
     type Output = [Tensor; 3];
@@ -38,13 +41,18 @@ impl Op for NativeLayerNorm {
         const NAME: &str = "aten::native_layer_norm_backward";
         let frame = self.frame(ctx.saved(0).shape());
         let saved = [0, 1, 4, 5].map(|i| ctx.optional(i));
+        let [x, weight, mean, scale] = saved;
+        let _span = composite(NAME, [ctx.grad(), given(x)], |visit| {
+            visit(Argument::Ints(&sizes(&given(x).shape()[given(x).dim() - self.dims..])));
+            [mean, scale, weight, ctx.optional(2)].each(|tensor| visit(tensor.into_argument()));
+            visit(Argument::Bools(&frame::wanted(ctx)));
+        });
         if !is_grad_enabled() && ctx.grad().device().is_cpu() {
-            let [x, weight, mean, scale] = saved;
-            let _span = composite(NAME, [Some(ctx.grad()), x, mean, scale, weight], |_| {});
-            return host_gradients(frame.count(), ctx, 3, saved);
+            let room =
+                if observe::is_watched() { shown_room(ctx, frame.count())? } else { frame::room(ctx)? };
+            return Ok(host_gradients(frame.count(), ctx, saved, room.into_iter().collect()));
         }
-        let statistics = Statistics::Own { epsilon: self.epsilon };
-        frame::gradients(NAME, &frame, statistics, ctx, saved)
+        frame::gradients(&frame, Statistics::Own { epsilon: self.epsilon }, ctx, saved)
     }
 
     fn arguments(&self, [x, weight, bias]: Affine<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
@@ -66,7 +74,20 @@ impl Kernel for NativeLayerNorm {
                 format_args!("shape {:?} has no last {} dimensions to normalize", x.shape(), self.dims);
             return Err(Error::new(Cause::Shape, Self::NAME, text));
         }
-        frame::infer(Self::NAME, &self.frame(x.shape()), inputs, &x.shape()[x.dim() - self.dims..])
+        let (rows, group) = x.shape().split_at(x.dim() - self.dims);
+        let [out, mut mean, _] = frame::infer(Self::NAME, &self.frame(x.shape()), inputs, group)?;
+        mean.shape = rows.iter().copied().chain(std::iter::repeat_n(1, self.dims)).collect();
+        Ok([out, mean.clone(), mean])
+    }
+
+    fn shown(&self, inputs: Affine<'_>) -> Result<Option<[Tensor; 3]>> {
+        let [out, mean, scale] = self.infer(inputs)?;
+        let out = shown::empty_in(&out.shape, out.dtype, shown::CONTIGUOUS)?;
+        let rows = mean.shape.iter().product();
+        let [means, scales] = [shown::empty(&[rows], mean.dtype)?, shown::empty(&[rows], scale.dtype)?];
+        let outputs = [out, means.view(&mean.shape[..])?, scales.view(&scale.shape[..])?];
+        self.fill(inputs, &outputs, given(inputs[0]).device())?;
+        Ok(Some(outputs))
     }
 
     fn cpu(&self, [x, weight, bias]: Affine<'_>, [out, mean, scale]: &[Tensor; 3]) -> Result<()> {
@@ -85,20 +106,38 @@ impl Kernel for NativeLayerNorm {
     }
 }
 
-/// The gradients for the first `inputs` of input, weight and bias, as host tensors without derivatives.
-/// Rows have `size` elements; `saved` is input, weight, and the mean and scale of rows.
+/// Memory for the gradients, with the calls that torch makes before and beside. Rows have `size` elements.
+fn shown_room(ctx: &Backward<'_>, size: usize) -> Result<[Option<Tensor>; 3]> {
+    let _x = ctx.saved(0).contiguous()?;
+    let (mut room, rows) = ([None, None, None], ctx.saved(4).numel());
+    for (at, room) in room.iter_mut().enumerate().filter(|(at, _)| ctx.needs(*at)) {
+        *room = Some(match (rows, ctx.optional(at)) {
+            (0, Some(parameter)) if at > 0 => parameter.empty_in(MemoryFormat::Contiguous)?,
+            _ => shown::empty_in(ctx.shape(at), ctx.dtype(at), shown::CONTIGUOUS)?,
+        });
+        if let (0, Some(room), true) = (rows, &room, at > 0) {
+            room.zero_()?;
+        }
+    }
+    if rows > 0 {
+        let _grad = ctx.grad().contiguous()?;
+        let sums = shown::empty_output(ctx.saved(0).dtype())?;
+        if ctx.needs(1) || ctx.needs(2) {
+            shown::grown(&sums, &[2, shown::THREADS, size], Argument::None)?.zero_()?;
+        }
+    }
+    Ok(room)
+}
+
+/// Fills `gradients` for input, weight and bias, as host tensors without derivatives. Rows have `size`
+/// elements; `saved` is input, weight, and the mean and scale of rows.
 pub(super) fn host_gradients(
     size: usize,
     ctx: &Backward<'_>,
-    inputs: usize,
     saved: [Option<&Tensor>; 4],
-) -> Result<Grads> {
-    let (x, grad) = (given(saved[0]), ctx.grad());
-    let mut gradients = Grads::new();
-    for at in 0..inputs {
-        let wanted = ctx.needs(at).then(|| Tensor::uninit(ctx.shape(at), ctx.dtype(at), x.device()));
-        gradients.push(wanted.transpose()?);
-    }
+    gradients: Grads,
+) -> Grads {
+    let grad = ctx.grad();
     let (reading, readings) = (grad.read(), saved.map(|tensor| tensor.map(Tensor::read)));
     let [elements, weight, mean, scale] = std::array::from_fn(|i| {
         saved[i].zip(readings[i].as_ref()).map(|(tensor, reading)| tensor.elements(reading))
@@ -112,7 +151,7 @@ pub(super) fn host_gradients(
     let outputs = std::array::from_fn(|_| outputs.next().flatten());
     normalization::norm_backward(grad.elements(&reading), of, outputs);
     drop(writings);
-    Ok(gradients)
+    gradients
 }
 
 /// Refuses a shape to normalize over that is not how the tensor's ends.
@@ -138,7 +177,12 @@ impl Tensor {
         epsilon: f64,
     ) -> Result<Tensor> {
         const NAME: &str = "aten::layer_norm";
-        let _span = composite(NAME, [Some(self), weight, bias], |visit| visit(Argument::Float(epsilon)));
+        let _span = composite(NAME, [self], |visit| {
+            visit(Argument::Ints(&sizes(normalized)));
+            [weight, bias].each(|tensor| visit(tensor.into_argument()));
+            visit(Argument::Float(epsilon));
+            visit(Argument::Bool(true));
+        });
         check_normalized(NAME, self, normalized)?;
         let op = NativeLayerNorm { dims: normalized.len(), epsilon };
         let [out, _, _] = op.call([Some(self), weight, bias])?;

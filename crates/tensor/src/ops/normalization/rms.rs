@@ -6,7 +6,7 @@ use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::kernel_table;
 use crate::ops::{check_float, sizes};
 use crate::{Backward, Grads, Inputs as _, Kernel, Op, Result, Spec, Tensor, composite};
-use cresset_dispatch::observe::Argument;
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::{Dims, normalization};
 
 /// Elements divided by the root of the mean of squares over the last dimensions, and what they were
@@ -31,6 +31,20 @@ impl FusedRmsNorm {
     /// What elements of `x` are multiplied by, as a tensor with derivatives.
     fn scale(&self, x: &Tensor) -> Result<Tensor> {
         x.mul(x)?.mean_dims(&self.along(), true)?.add(self.epsilon)?.sqrt()?.reciprocal()
+    }
+
+    /// The output as torch makes it on the host, of other operators.
+    fn composed(&self, x: &Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
+        let wide = x.to_dtype(wide(x.dtype()))?;
+        let last = x.dim() as isize;
+        let along: Vec<isize> = (1..=self.dims as isize).map(|dim| last - dim).collect();
+        let squares = wide.pow(2)?.mean_dims(&along, true)?;
+        squares.add_(self.epsilon)?;
+        let mut out = wide.mul(&squares.rsqrt()?)?;
+        if let Some(weight) = weight {
+            out = out.mul(weight)?;
+        }
+        out.type_as(x)
     }
 
     /// The gradients as tensors with derivatives.
@@ -72,7 +86,12 @@ impl Op for FusedRmsNorm {
         if is_grad_enabled() {
             return self.gradients(ctx);
         }
-        host_gradients(self.size(given(x)), ctx, 2, [x, weight, None, scale])
+        let mut room = Grads::new();
+        for at in 0..2 {
+            let wanted = ctx.needs(at).then(|| Tensor::uninit(ctx.shape(at), ctx.dtype(at), ctx.device(at)));
+            room.push(wanted.transpose()?);
+        }
+        Ok(host_gradients(self.size(given(x)), ctx, [x, weight, None, scale], room))
     }
 
     fn arguments(&self, [x, weight]: [Option<&Tensor>; 2], visit: &mut dyn FnMut(Argument<'_>)) {
@@ -124,15 +143,22 @@ impl Tensor {
         epsilon: Option<f64>,
     ) -> Result<Tensor> {
         const NAME: &str = "aten::rms_norm";
-        let _span = composite(NAME, [Some(self), weight], |visit| {
-            visit(epsilon.map_or(Argument::None, Argument::Float))
-        });
+        let arguments = |visit: &mut dyn FnMut(Argument<'_>)| {
+            visit(Argument::Ints(&sizes(normalized)));
+            [weight].each(|tensor| visit(tensor.into_argument()));
+            visit(epsilon.map_or(Argument::None, Argument::Float));
+        };
+        let _span = composite(NAME, [self], arguments);
         check_float(NAME, self)?;
         check_normalized(NAME, self, normalized)?;
         check_parameter(NAME, self, weight, "weight", normalized)?;
         let dtype = wide(self.dtype());
         let smallest = if dtype == crate::DType::F64 { f64::EPSILON } else { f32::EPSILON.into() };
         let op = FusedRmsNorm { dims: normalized.len(), epsilon: epsilon.unwrap_or(smallest) };
+        if self.device().is_cpu() && observe::is_watched() {
+            let _span = composite(FusedRmsNorm::NAME, [self], arguments);
+            return op.composed(self, weight);
+        }
         if self.device().is_cpu() {
             let [out, _] = op.call([Some(self), weight])?;
             return Ok(out);

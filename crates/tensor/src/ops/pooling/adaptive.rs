@@ -2,6 +2,7 @@
 
 use super::maximum::{check_maxima, fill, pick, put};
 use super::{plane, pooled_dims, resized};
+use crate::autocast;
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::ops::check_float;
@@ -94,6 +95,13 @@ macro_rules! averages {
                 Ok(Spec::new(resized(x, &self.output), x.dtype()))
             }
 
+            fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+                let spec = self.infer([x])?;
+                let out = super::grown(spec.dtype, &spec.shape)?;
+                self.fill([x], &out, out.device())?;
+                Ok(Some(out))
+            }
+
             fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
                 // Where nothing is pooled there may be any number of windows.
                 if out.numel() == 0 {
@@ -132,6 +140,14 @@ macro_rules! averages {
                 Ok(Spec::like(x))
             }
 
+            fn shown(&self, inputs: [&Tensor; 2]) -> Result<Option<Tensor>> {
+                self.infer(inputs)?;
+                let out = super::grown_zeroed(inputs[1])?;
+                let _grad = inputs[0].contiguous()?;
+                self.fill(inputs, &out, out.device())?;
+                Ok(Some(out))
+            }
+
             fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {
                 if out.numel() == 0 {
                     return Ok(());
@@ -153,6 +169,9 @@ macro_rules! averages {
                     visit(Argument::Ints(&output.map(|size| size as i64)));
                 };
                 let _span = composite(NAME, [self], arguments);
+                if let Some(cast) = autocast::casting(NAME, [self], |[x]| x.$method(sizes)) {
+                    return cast;
+                }
                 if output == [1; $rank] {
                     return self.mean_dims(&$dims, true);
                 }
@@ -164,10 +183,10 @@ macro_rules! averages {
 
 averages! {
     /// Averages of windows that share the last two dimensions evenly, so many of them.
-    AdaptiveAvgPool2d, AdaptiveAvgPool2dBackward, adaptive_avg_pool2d over 2 as [-2, -1]: "adaptive_avg_pool2d",
+    AdaptiveAvgPool2d, AdaptiveAvgPool2dBackward, adaptive_avg_pool2d over 2 as [-1, -2]: "adaptive_avg_pool2d",
         "_adaptive_avg_pool2d", "AdaptiveAvgPool2DBackward";
     /// Averages of windows that share the last three dimensions evenly, so many of them.
-    AdaptiveAvgPool3d, AdaptiveAvgPool3dBackward, adaptive_avg_pool3d over 3 as [-3, -2, -1]: "adaptive_avg_pool3d",
+    AdaptiveAvgPool3d, AdaptiveAvgPool3dBackward, adaptive_avg_pool3d over 3 as [-1, -2, -3]: "adaptive_avg_pool3d",
         "_adaptive_avg_pool3d", "AdaptiveAvgPool3DBackward";
 }
 
@@ -181,7 +200,7 @@ pub struct AdaptiveMaxPool2d {
 impl Op for AdaptiveMaxPool2d {
     const NAME: &'static str = "aten::adaptive_max_pool2d";
     const BACKWARD: &'static str = "AdaptiveMaxPool2DBackward0";
-    const SAVES: Saves = Saves::Both;
+    const SAVES: Saves = Saves::AndOutputsFrom(1);
     const DIFFERENTIABLE: usize = 1;
     type Inputs<'a> = [&'a Tensor; 1];
     type Output = [Tensor; 2];
@@ -238,6 +257,14 @@ impl Kernel for AdaptiveMaxPool2dBackward {
         let [expected, _] = AdaptiveMaxPool2d { output }.infer([x])?;
         check_maxima(Self::NAME, grad, indices, &expected)?;
         Ok(Spec::like(x))
+    }
+
+    fn shown(&self, inputs: [&Tensor; 3]) -> Result<Option<Tensor>> {
+        self.infer(inputs)?;
+        let out = super::zeroed(inputs[1])?;
+        let _grad = inputs[0].contiguous()?;
+        self.fill(inputs, &out, out.device())?;
+        Ok(Some(out))
     }
 
     fn cpu(&self, [grad, _, indices]: [&Tensor; 3], out: &Tensor) -> Result<()> {

@@ -41,14 +41,16 @@ impl Averaging {
         self.divisor_override.map(|divisor| divisor as f64)
     }
 
-    fn arguments(&self, visit: &mut dyn FnMut(Argument<'_>)) {
-        let list = |numbers: &[isize]| numbers.iter().map(|&number| number as i64).collect::<Vec<_>>();
+    fn arguments(&self, rank: usize, visit: &mut dyn FnMut(Argument<'_>)) {
+        let list = |numbers: &[isize]| super::listed(numbers, rank);
         visit(Argument::Ints(&list(&self.windows.kernel)));
         visit(Argument::Ints(&list(&self.windows.stride)));
         visit(Argument::Ints(&list(&self.windows.padding)));
         visit(Argument::Bool(self.windows.ceil_mode));
         visit(Argument::Bool(self.count_include_pad));
-        visit(self.divisor_override.map_or(Argument::None, Argument::Int));
+        if rank > 1 {
+            visit(self.divisor_override.map_or(Argument::None, Argument::Int));
+        }
     }
 }
 
@@ -73,7 +75,7 @@ macro_rules! averages {
 
             fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
                 visit(Argument::Tensor(x.argument()));
-                self.0.arguments(visit);
+                self.0.arguments($rank, visit);
             }
         }
 
@@ -111,7 +113,7 @@ macro_rules! averages {
             fn arguments(&self, [grad, x]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
                 visit(Argument::Tensor(grad.argument()));
                 visit(Argument::Tensor(x.argument()));
-                self.0.arguments(visit);
+                self.0.arguments($rank, visit);
             }
         }
 
@@ -122,6 +124,14 @@ macro_rules! averages {
                 let expected = $op(self.0.clone()).infer([x])?;
                 super::check_gradient(Self::NAME, grad, &expected)?;
                 Ok(Spec::like(x))
+            }
+
+            fn shown(&self, inputs: [&Tensor; 2]) -> Result<Option<Tensor>> {
+                self.infer(inputs)?;
+                let out = super::zeroed(inputs[1])?;
+                let _grad = inputs[0].contiguous()?;
+                self.fill(inputs, &out, out.device())?;
+                Ok(Some(out))
             }
 
             fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {
@@ -155,7 +165,7 @@ impl Tensor {
     /// Averages of windows that slide over the last dimension.
     pub fn avg_pool1d(&self, how: &Averaging) -> Result<Tensor> {
         const NAME: &str = "aten::avg_pool1d";
-        let _span = composite(NAME, [self], |visit| how.arguments(visit));
+        let _span = composite(NAME, [self], |visit| how.arguments(1, visit));
         let flat = how.windows.flat(NAME, self)?;
         self.unsqueeze(-2)?.avg_pool2d(&Averaging { windows: flat, ..how.clone() })?.squeeze_dim(-2)
     }

@@ -1,14 +1,17 @@
 //! Maxima of what windows see, and where they are.
 
 use super::{Pooling, resized};
+use crate::autocast;
 use crate::autograd::Saves;
 use crate::op::kernel_table;
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
+use crate::{
+    Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads, shown,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::pooling;
 
-fn arguments(windows: &Pooling, visit: &mut dyn FnMut(Argument<'_>)) {
-    let list = |numbers: &[isize]| numbers.iter().map(|&number| number as i64).collect::<Vec<_>>();
+fn arguments(windows: &Pooling, rank: usize, visit: &mut dyn FnMut(Argument<'_>)) {
+    let list = |numbers: &[isize]| super::listed(numbers, rank);
     visit(Argument::Ints(&list(&windows.kernel)));
     visit(Argument::Ints(&list(&windows.stride)));
     visit(Argument::Ints(&list(&windows.padding)));
@@ -63,7 +66,7 @@ macro_rules! maxima {
         impl Op for $op {
             const NAME: &'static str = $name;
             const BACKWARD: &'static str = $node;
-            const SAVES: Saves = Saves::Both;
+            const SAVES: Saves = Saves::AndOutputsFrom(1);
             const DIFFERENTIABLE: usize = 1;
             type Inputs<'a> = [&'a Tensor; 1];
             type Output = [Tensor; 2];
@@ -74,7 +77,7 @@ macro_rules! maxima {
 
             fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
                 visit(Argument::Tensor(x.argument()));
-                arguments(&self.0, visit);
+                arguments(&self.0, $rank, visit);
             }
         }
 
@@ -84,6 +87,22 @@ macro_rules! maxima {
             fn infer(&self, [x]: [&Tensor; 1]) -> Result<[Spec; 2]> {
                 let shape = resized(x, &self.0.on(Self::NAME, x, $rank)?.output);
                 Ok([Spec::new(&shape, x.dtype()), Spec::new(&shape, DType::I64)])
+            }
+
+            fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<[Tensor; 2]>> {
+                let [out, indices] = self.infer([x])?;
+                let rank: usize = $rank;
+                if rank == 2 {
+                    return Ok(None);
+                }
+                let empties = [shown::empty_output(out.dtype)?, shown::empty_output(indices.dtype)?];
+                let row_major = Argument::Int(0);
+                let outputs = [
+                    shown::grown(&empties[0], &out.shape, row_major)?,
+                    shown::grown(&empties[1], &indices.shape, row_major)?,
+                ];
+                self.fill([x], &outputs, x.device())?;
+                Ok(Some(outputs))
             }
 
             fn cpu(&self, [x]: [&Tensor; 1], outputs: &[Tensor; 2]) -> Result<()> {
@@ -111,7 +130,7 @@ macro_rules! maxima {
             fn arguments(&self, [grad, x, indices]: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
                 visit(Argument::Tensor(grad.argument()));
                 visit(Argument::Tensor(x.argument()));
-                arguments(&self.0, visit);
+                arguments(&self.0, $rank, visit);
                 visit(Argument::Tensor(indices.argument()));
             }
         }
@@ -125,6 +144,15 @@ macro_rules! maxima {
                 Ok(Spec::like(x))
             }
 
+            fn shown(&self, inputs: [&Tensor; 3]) -> Result<Option<Tensor>> {
+                self.infer(inputs)?;
+                let rank: usize = $rank;
+                let out = if rank == 2 { super::zeroed(inputs[1])? } else { super::grown_zeroed(inputs[1])? };
+                let _grad = inputs[0].contiguous()?;
+                self.fill(inputs, &out, out.device())?;
+                Ok(Some(out))
+            }
+
             fn cpu(&self, [grad, _, indices]: [&Tensor; 3], out: &Tensor) -> Result<()> {
                 put(grad, indices, $rank, out);
                 Ok(())
@@ -134,7 +162,10 @@ macro_rules! maxima {
         impl Tensor {
             $(#[$doc])*
             pub fn $method(&self, windows: &Pooling) -> Result<Tensor> {
-                let _span = composite($outer, [self], |visit| arguments(windows, visit));
+                let _span = composite($outer, [self], |visit| arguments(windows, $rank, visit));
+                if let Some(cast) = autocast::casting($outer, [self], |[x]| x.$method(windows)) {
+                    return cast;
+                }
                 let [out, _] = self.$with_indices(windows)?;
                 Ok(out)
             }
@@ -162,7 +193,7 @@ maxima! {
 impl Tensor {
     /// Maxima of windows that slide over the last dimension.
     pub fn max_pool1d(&self, windows: &Pooling) -> Result<Tensor> {
-        let _span = composite("aten::max_pool1d", [self], |visit| arguments(windows, visit));
+        let _span = composite("aten::max_pool1d", [self], |visit| arguments(windows, 1, visit));
         let [out, _] = self.max_pool1d_with_indices(windows)?;
         Ok(out)
     }
@@ -170,7 +201,7 @@ impl Tensor {
     /// Maxima of windows that slide over the last dimension, and where each is in its line.
     pub fn max_pool1d_with_indices(&self, windows: &Pooling) -> Result<[Tensor; 2]> {
         const NAME: &str = "aten::max_pool1d_with_indices";
-        let _span = composite(NAME, [self], |visit| arguments(windows, visit));
+        let _span = composite(NAME, [self], |visit| arguments(windows, 1, visit));
         let flat = windows.flat(NAME, self)?;
         let [out, indices] = self.unsqueeze(-2)?.max_pool2d_with_indices(&flat)?;
         Ok([out.squeeze_dim(-2)?, indices.squeeze_dim(-2)?])

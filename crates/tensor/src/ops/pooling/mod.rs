@@ -10,7 +10,8 @@ pub use maximum::*;
 
 use super::check_gradient;
 use super::sliding::{PerDim, per_dim, three, windows};
-use crate::{Cause, DType, Error, Result, Tensor};
+use crate::{Cause, DType, Error, Result, Tensor, shown};
+use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 use cresset_kernels::pooling::{Span, Windows};
 
@@ -57,7 +58,7 @@ impl Pooling {
         };
         Ok(Pooling {
             kernel: beside("kernel size", &self.kernel, 1)?,
-            stride: beside("stride", &self.stride, 1)?,
+            stride: beside("stride", if self.stride.is_empty() { &self.kernel } else { &self.stride }, 1)?,
             padding: beside("padding", &self.padding, 0)?,
             dilation: beside("dilation", &self.dilation, 1)?,
             ceil_mode: self.ceil_mode,
@@ -160,4 +161,31 @@ fn plane(input: &[usize], mut spans: Vec<Vec<Span>>) -> Windows {
 /// The shape of `x` with its last sizes replaced.
 fn resized(x: &Tensor, last: &[usize]) -> Dims {
     x.shape()[..x.dim() - last.len()].iter().chain(last).copied().collect()
+}
+
+/// Numbers per dimension as observers see them: one for each.
+fn listed(numbers: &[isize], rank: usize) -> Vec<i64> {
+    match numbers {
+        [one] => vec![*one as i64; rank],
+        _ => numbers.iter().map(|&number| number as i64).collect(),
+    }
+}
+
+/// A gradient that starts as zeros in memory of its own.
+fn zeroed(x: &Tensor) -> Result<Tensor> {
+    let out = Tensor::uninit(x.shape(), x.dtype(), x.device())?;
+    out.zero_()?;
+    Ok(out)
+}
+
+/// As [`zeroed`], in memory that grows from none.
+fn grown_zeroed(x: &Tensor) -> Result<Tensor> {
+    let out = grown(x.dtype(), x.shape())?;
+    out.zero_()?;
+    Ok(out)
+}
+
+/// Memory of this shape that grows from none.
+fn grown(dtype: DType, shape: &[usize]) -> Result<Tensor> {
+    shown::grown(&shown::empty_output(dtype)?, shape, Argument::Int(0))
 }

@@ -30,7 +30,7 @@ pub use unique::*;
 pub(super) use sort::rank;
 
 use super::{Expand, check_dims, dtype_argument, sizes};
-use crate::{Cause, DType, Error, Layout, Op as _, Result, Tensor};
+use crate::{Cause, DType, Error, Layout, NamedDim, NamedDims, Op as _, Result, Tensor, composite, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, View, ViewMut};
 
@@ -85,31 +85,44 @@ fn kept_layout(from: &[usize], dims: &[usize]) -> Layout {
 }
 
 /// A gradient spread over the elements that were reduced.
-fn spread(grad: &Tensor, from: &[usize], dims: &[usize]) -> Result<Tensor> {
-    // A single number expands to any shape as it is.
-    if grad.dim() == 0 || grad.dim() == from.len() {
-        return Expand { shape: Dims::from_slice(from) }.call([grad]);
+fn spread(grad: &Tensor, from: &[usize], dims: &NamedDims, keep: bool) -> Result<Tensor> {
+    let grad = if keep { grad.clone() } else { with_reduced(grad, from.len(), dims)? };
+    Expand::from(from).call([&grad])
+}
+
+/// A reduced tensor with the reduced dimensions back, of size 1. Where all went unnamed it stays a number.
+fn with_reduced(x: &Tensor, rank: usize, dims: &NamedDims) -> Result<Tensor> {
+    match dims.named() {
+        _ if rank == 0 => Ok(x.clone()),
+        [] => Ok(x.clone()),
+        &[dim] => x.unsqueeze(dim),
+        _ => {
+            let reduced = (0..rank).filter(|dim| dims.contains(dim));
+            reduced.map(|dim| dim as isize).try_fold(x.clone(), |x, dim| x.unsqueeze(dim))
+        }
     }
-    let reduced = (0..from.len()).filter(|dim| dims.contains(dim));
-    let grad = reduced.map(|dim| dim as isize).try_fold(grad.clone(), |grad, dim| grad.unsqueeze(dim))?;
-    grad.expand(from)
 }
 
 /// Whether all dimensions go, for which torch has operators of their own.
-fn is_full(x: &Tensor, dims: &[usize], keep: bool) -> bool {
-    !keep && dims.len() == x.dim()
+fn is_full(dims: &NamedDims, keep: bool) -> bool {
+    !keep && dims.named().is_empty()
+}
+
+/// Dimensions as observers see them where those that were not named are nothing at all.
+fn told<'a>(dims: &NamedDims, told: &'a [i64]) -> Argument<'a> {
+    if dims.named().is_empty() { Argument::None } else { Argument::Ints(told) }
 }
 
 fn reduce_arguments(
     x: &Tensor,
-    dims: &[usize],
+    dims: &NamedDims,
     keep: bool,
     dtype: Option<DType>,
     visit: &mut dyn FnMut(Argument<'_>),
 ) {
     visit(Argument::Tensor(x.argument()));
-    if !is_full(x, dims, keep) {
-        visit(Argument::Ints(&sizes(dims)));
+    if !is_full(dims, keep) {
+        visit(Argument::Ints(&dims.told()));
         visit(Argument::Bool(keep));
     }
     visit(dtype_argument(dtype));
@@ -117,7 +130,8 @@ fn reduce_arguments(
 
 /// A tensor without dimensions as if it had one.
 fn as_vector(x: &Tensor) -> Result<Tensor> {
-    if x.dim() == 0 { x.view([1]) } else { Ok(x.alias()) }
+    let line = x.layout().view(&[1]).filter(|_| x.dim() == 0);
+    Ok(line.map_or_else(|| x.alias(), |line| x.with_layout(line)))
 }
 
 /// What elements are added up and multiplied as: integers in their widest type.
@@ -153,6 +167,35 @@ pub(super) fn placed(grad: &Tensor, dim: usize, indices: &Tensor, shape: &[usize
     zeros.index_add(0, &places, &grad.reshape([grad.numel()])?)?.reshape(shape)
 }
 
+/// The gradient of elements chosen along `dim`, where they were chosen: as [`placed`], for indices that
+/// name no element twice.
+fn selected(grad: &Tensor, dim: NamedDim, indices: &Tensor, shape: &[usize], keep: bool) -> Result<Tensor> {
+    if !grad.device().is_cpu() {
+        let kept = |x: &Tensor| if keep { Ok(x.clone()) } else { x.reshape(kept(shape, &[*dim])) };
+        return placed(&kept(grad)?, *dim, &kept(indices)?, shape);
+    }
+    let sizes = sizes(shape);
+    let _span = composite("aten::value_selecting_reduction_backward", [grad], |visit| {
+        visit(dim.argument());
+        visit(Argument::Tensor(indices.argument()));
+        visit(Argument::Ints(&sizes));
+        visit(Argument::Bool(keep));
+    });
+    let whole = |x: &Tensor| match keep || shape.is_empty() {
+        true => Ok(x.clone()),
+        false => x.unsqueeze(dim.named()),
+    };
+    let (grad, indices) = (whole(grad)?, whole(indices)?);
+    let zeros = Tensor::zeros(shape, (grad.dtype(), grad.device()))?;
+    zeros.scatter_(dim.named(), &indices, &grad)?;
+    Ok(zeros)
+}
+
+/// Shows how torch writes a single element over a tensor that is one.
+pub(super) fn show_filled(out: &Tensor, with: &Tensor) -> Result<()> {
+    shown::within("aten::fill_", [out, with], &[], || out.copy_(with).map(|()| out.clone())).map(drop)
+}
+
 impl Tensor {
     /// The dimensions that `dims` name, each once.
     pub(crate) fn dim_indices(&self, op: &'static str, dims: &[isize]) -> Result<Dims> {
@@ -176,9 +219,10 @@ impl Tensor {
     }
 
     /// As [`dim_indices`](Tensor::dim_indices), where none named means all.
-    fn dims_or_all(&self, op: &'static str, dims: &[isize]) -> Result<Dims> {
+    fn dims_or_all(&self, op: &'static str, dims: &[isize]) -> Result<NamedDims> {
         check_rank(op, self)?;
-        if dims.is_empty() { Ok((0..self.dim()).collect()) } else { self.dim_indices(op, dims) }
+        let at = if dims.is_empty() { (0..self.dim()).collect() } else { self.dim_indices(op, dims)? };
+        Ok(NamedDims::new(at, dims))
     }
 }
 

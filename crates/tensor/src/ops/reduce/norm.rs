@@ -1,12 +1,15 @@
 //! Norms of vectors, and of whatever counts as one.
 
-use super::{check_reduced, dtype_argument, fill, kept, reduced, sizes};
+use super::{check_reduced, dtype_argument, fill, reduced, told, with_reduced};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::promote::promote;
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
+use crate::{
+    Backward, Cause, DType, Device, Error, Grads, Kernel, NamedDims, Op, Result, Spec, Tensor, composite,
+    grads, shown,
+};
 use cresset_dispatch::observe::Argument;
-use cresset_kernels::{Dims, reduce};
+use cresset_kernels::reduce;
 
 /// `(sum |x|^order)^(1 / order)` over some dimensions. The largest or smallest magnitude for an
 /// infinite order; the count of elements other than zero for order 0.
@@ -15,7 +18,7 @@ pub struct VectorNorm {
     /// The power.
     pub order: f64,
     /// Which dimensions.
-    pub dims: Dims,
+    pub dims: NamedDims,
     /// Whether they stay, with size 1.
     pub keep: bool,
     /// What is computed in and given; the type of the input if nothing is said.
@@ -35,17 +38,17 @@ impl Op for VectorNorm {
             return Ok(Grads::from_elem(None, 1));
         }
         grads!(ctx; {
-            let x = ctx.saved(0).to_dtype(ctx.grad().dtype())?;
-            let shape = kept(x.shape(), &self.dims);
-            let (grad, norm) = (ctx.grad().reshape(&shape)?, ctx.saved(1).reshape(&shape)?);
-            gradient(self.order, &grad, &x, &norm, &shape)?
+            let x = ctx.saved(0);
+            let x = if x.dtype() == ctx.grad().dtype() { x.clone() } else { x.to_dtype(ctx.grad().dtype())? };
+            let whole = |y: &Tensor| if self.keep { Ok(y.clone()) } else { with_reduced(y, x.dim(), &self.dims) };
+            gradient(self, &whole(ctx.grad())?, &x, &whole(ctx.saved(1))?)?
         })
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(Argument::Float(self.order));
-        visit(Argument::Ints(&sizes(&self.dims)));
+        visit(shown::whole(self.order));
+        visit(told(&self.dims, &self.dims.told()));
         visit(Argument::Bool(self.keep));
         visit(dtype_argument(self.dtype));
     }
@@ -53,29 +56,51 @@ impl Op for VectorNorm {
 
 /// The gradient of a norm, by torch's cases; `grad` and `norm` have the reduced dimensions, of size
 /// 1. Where the norm has a kink, at zeros, it is 0.
-fn gradient(order: f64, grad: &Tensor, x: &Tensor, norm: &Tensor, shape: &[usize]) -> Result<Tensor> {
-    let at_zero = |x: &Tensor| x.eq(0);
+fn gradient(op: &VectorNorm, grad: &Tensor, x: &Tensor, norm: &Tensor) -> Result<Tensor> {
+    let order = op.order;
+    // Zero where the tensor is, for which powers and quotients have no number.
+    let cleared = |y: Tensor, at: &Tensor| -> Result<Tensor> {
+        y.masked_fill_(&at.eq(0)?, 0)?;
+        Ok(y)
+    };
+    let powers = |exponent: f64| -> Result<Tensor> {
+        let sizes = x.abs()?;
+        sizes.pow_(exponent)?;
+        Ok(sizes)
+    };
     if order == 1.0 {
         return x.sgn()?.mul(grad);
     }
     if order == 2.0 {
-        return grad.mul(&x.div(norm)?.masked_fill(&at_zero(norm)?, 0)?);
+        return grad.mul(&cleared(x.div(norm)?, norm)?);
     }
     if order.is_infinite() {
-        // Elements that all have the extreme magnitude share the gradient; NaN always has it.
-        let chosen = x.abs()?.eq(norm)?.where_(&x.eq(x)?, &x.eq(x)?.eq(false)?)?.to_dtype(grad.dtype())?;
-        return x.sgn()?.mul(&grad.div(&chosen.sum_to(shape)?)?.mul(&chosen)?);
+        return extreme_gradient(op, grad, x, norm);
     }
     if order < 1.0 {
-        let powers = x.sgn()?.mul(&x.abs()?.pow(order - 1.0)?.masked_fill(&at_zero(x)?, 0)?)?;
-        return powers.mul(grad)?.mul(&norm.pow(1.0 - order)?);
+        let sizes = cleared(powers(order - 1.0)?, x)?;
+        let scaled = x.sgn()?.mul(&sizes)?;
+        let rest = norm.pow(1.0 - order)?;
+        return scaled.mul(grad)?.mul(&rest);
     }
-    let powers = match order < 2.0 {
-        true => x.sgn()?.mul(&x.abs()?.pow(order - 1.0)?)?,
-        false => x.mul(&x.abs()?.pow(order - 2.0)?)?,
+    let scaled = match order < 2.0 {
+        true => {
+            let sizes = powers(order - 1.0)?;
+            x.sgn()?.mul(&sizes)?
+        }
+        false => x.mul(&powers(order - 2.0)?)?,
     };
     let scale = grad.div(&norm.pow(order - 1.0)?)?;
-    powers.mul(&scale.masked_fill(&at_zero(norm)?, 0)?)
+    scaled.mul(&cleared(scale, norm)?)
+}
+
+/// Elements that all have the extreme magnitude share the gradient; NaN always has it.
+fn extreme_gradient(op: &VectorNorm, grad: &Tensor, x: &Tensor, norm: &Tensor) -> Result<Tensor> {
+    let is_extreme = x.abs()?.eq(norm)?.logical_or(&x.isnan()?.logical_and(&norm.isnan()?)?)?;
+    let count = is_extreme.count_nonzero(op.dims.named())?;
+    let count = with_reduced(&count, x.dim(), &op.dims)?;
+    let share = grad.div(&count)?;
+    x.sgn()?.mul(&share)?.mul(&is_extreme)
 }
 
 impl Kernel for VectorNorm {
@@ -100,6 +125,13 @@ impl Kernel for VectorNorm {
             return Err(Error::new(Cause::Shape, Self::NAME, text));
         }
         Ok(Spec { shape: reduced(x.shape(), &self.dims, self.keep), dtype })
+    }
+
+    fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        let out = self.room([x])?;
+        shown::reduced(&out, x.shape(), &self.dims, self.keep)?;
+        self.fill([x], &out, Device::CPU)?;
+        Ok(Some(out))
     }
 
     fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {

@@ -1,9 +1,9 @@
 //! Products of elements.
 
-use super::{check_dims, dtype_argument, fill, kept, reduced, sum_type};
-use crate::autograd::Saves;
+use super::{check_dims, dtype_argument, fill, reduced, sum_type};
+use crate::autograd::{self, Saves};
 use crate::op::kernel_table;
-use crate::{Backward, DType, Grads, Kernel, Op, Result, Spec, Tensor, grads};
+use crate::{Backward, DType, Device, Grads, Kernel, NamedDim, Op, Result, Spec, Tensor, grads, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, reduce};
 
@@ -11,7 +11,7 @@ use cresset_kernels::{Dims, reduce};
 #[derive(Clone, Debug)]
 pub struct Prod {
     /// Which dimension; all if none is named.
-    pub dim: Option<usize>,
+    pub dim: Option<NamedDim>,
     /// Whether it stays, with size 1.
     pub keep: bool,
     /// What is computed in and given; integers are multiplied as `i64` if nothing is said.
@@ -22,7 +22,7 @@ impl Prod {
     fn dims(&self, rank: usize) -> Dims {
         match self.dim {
             // A number by itself has no dimension to multiply along.
-            Some(dim) if rank > 0 => Dims::from_slice(&[dim]),
+            Some(dim) if rank > 0 => Dims::from_slice(&[*dim]),
             _ => (0..rank).collect(),
         }
     }
@@ -36,26 +36,18 @@ impl Op for Prod {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; {
-            let x = ctx.saved(0).to_dtype(ctx.grad().dtype())?;
-            let shape = kept(x.shape(), &self.dims(x.dim()));
-            let (grad, product) = (ctx.grad().reshape(&shape)?, ctx.saved(1).reshape(&shape)?);
-            if x.dim() == 0 {
-                grad.clone()
-            } else if x.eq(0)?.any()?.item()?.as_i64() == 0 {
-                grad.mul(&product.div(&x)?)?
-            } else if let Some(dim) = self.dim {
-                grad.mul(&of_others(&x, dim as isize)?)?
-            } else {
-                grad.mul(&of_others(&x.reshape([x.numel()])?, 0)?.reshape(x.shape())?)?
-            }
+        let (x, product, grad) = (ctx.saved(0).to_dtype(ctx.grad().dtype())?, ctx.saved(1), ctx.grad());
+        grads!(ctx; match self.dim {
+            _ if x.dim() == 0 => grad.clone(),
+            Some(dim) => gradient_along(self, &x, grad, product, dim)?,
+            None => gradient_of_all(&x, grad, product)?,
         })
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
         if let Some(dim) = self.dim {
-            visit(Argument::Int(dim as i64));
+            visit(dim.argument());
             visit(Argument::Bool(self.keep));
         }
         visit(dtype_argument(self.dtype));
@@ -66,14 +58,40 @@ impl Op for Prod {
     }
 }
 
-/// For each element the product of all others along `dim`: of those before it and those behind it,
-/// so that zeros need no division.
-fn of_others(x: &Tensor, dim: isize) -> Result<Tensor> {
-    let size = x.shape()[dim as usize];
-    let ones = x.narrow(dim, 0, 1)?.detach()?.ones_like()?;
-    let before = |x: &Tensor| Tensor::cat(&[&ones, &x.narrow(dim, 0, size - 1)?], dim)?.cumprod(dim, None);
-    let behind = before(&x.flip(&[dim])?)?.flip(&[dim])?;
-    before(x)?.mul(&behind)
+/// The gradient of a product of all elements. Where just one is 0, it alone has one; where more are, none.
+fn gradient_of_all(x: &Tensor, grad: &Tensor, product: &Tensor) -> Result<Tensor> {
+    match x.eq(0)?.nonzero()?.shape()[0] {
+        0 => grad.mul(&product.div(x)?),
+        2.. if !autograd::is_grad_enabled() => x.zeros_like(),
+        _ => of_others(&x.contiguous()?.view([-1])?, grad, NamedDim::from(0))?.view(x.shape()),
+    }
+}
+
+fn gradient_along(op: &Prod, x: &Tensor, grad: &Tensor, product: &Tensor, dim: NamedDim) -> Result<Tensor> {
+    let whole = |y: &Tensor| if op.keep || x.dim() == 1 { Ok(y.clone()) } else { y.unsqueeze(dim.named()) };
+    let (grad, product) = (whole(grad)?, whole(product)?);
+    let zeros = x.eq(0)?.sum_dims(&[dim.named()], true)?.sum()?.item()?;
+    if zeros.as_i64() == 0 {
+        return grad.mul(&product.div(x)?);
+    }
+    of_others(x, &grad, dim)
+}
+
+/// The gradient times the product of all others along `dim`: of those before each element and those
+/// behind it, so that zeros need no division.
+fn of_others(x: &Tensor, grad: &Tensor, dim: NamedDim) -> Result<Tensor> {
+    let (index, dim) = (*dim, dim.named());
+    let size = x.shape()[index];
+    if size == 1 {
+        return Ok(grad.clone());
+    }
+    let mut shape = Dims::from_slice(x.shape());
+    shape[index] = 1;
+    let ones = Tensor::ones(&shape, (grad.dtype(), grad.device()))?;
+    let before = Tensor::cat(&[&ones, &x.narrow(dim, 0, size - 1)?], dim)?.cumprod(dim, None)?;
+    let turned = x.narrow(dim, 1, size - 1)?.flip(&[dim])?;
+    let behind = Tensor::cat(&[&ones, &turned], dim)?.cumprod(dim, None)?.flip(&[dim])?;
+    grad.mul(&before.mul(&behind)?)
 }
 
 impl Kernel for Prod {
@@ -84,6 +102,18 @@ impl Kernel for Prod {
         check_dims(Self::NAME, &dims, x)?;
         let dtype = self.dtype.unwrap_or(sum_type(x.dtype()));
         Ok(Spec { shape: reduced(x.shape(), &dims, self.keep), dtype })
+    }
+
+    fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        let dims = self.dims(x.dim());
+        let spec = self.infer([x])?;
+        // The output of a product of all elements is made by an operator of its own.
+        let out = if self.dim.is_some() { self.room([x])? } else { shown::empty(&spec.shape, spec.dtype)? };
+        let seen = shown::reduced(&out, x.shape(), &dims, self.keep)?;
+        let _converted = shown::converted(x, spec.dtype)?;
+        seen.fill_(1.0)?;
+        self.fill([x], &out, Device::CPU)?;
+        Ok(Some(out))
     }
 
     /// The product of truth values is whether all are true.
@@ -103,6 +133,6 @@ impl Tensor {
 
     /// As [`prod`](Tensor::prod), along `dim`; with `keep` it stays, with size 1.
     pub fn prod_dim(&self, dim: isize, keep: bool, dtype: impl Into<Option<DType>>) -> Result<Tensor> {
-        Prod { dim: Some(self.dim_index(Prod::NAME, dim)?), keep, dtype: dtype.into() }.call([self])
+        Prod { dim: Some(self.named_dim(Prod::NAME, dim)?), keep, dtype: dtype.into() }.call([self])
     }
 }

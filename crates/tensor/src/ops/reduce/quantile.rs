@@ -1,5 +1,6 @@
 //! Quantiles: what a given part of the elements stays below.
 
+use crate::autocast;
 use crate::op::Operand;
 use crate::{Cause, DType, Error, Result, Scalar, Tensor, composite};
 use cresset_kernels::Dims;
@@ -35,7 +36,16 @@ impl Tensor {
         keep: bool,
         between: Between,
     ) -> Result<Tensor> {
-        let q = match q.into() {
+        let q = q.into();
+        if autocast::is_on() {
+            let inputs = [Operand::Tensor(self), q];
+            let _span = composite(NAME, inputs, |_| {});
+            let again = |[x, q]: [Operand<'_>; 2]| x.tensor().unwrap_or(self).quantile(q, dim, keep, between);
+            if let Some(cast) = autocast::casting(NAME, inputs, again) {
+                return cast;
+            }
+        }
+        let q = match q {
             Operand::Tensor(q) => q.clone(),
             Operand::Scalar(q) => Tensor::full([], q, (self.dtype(), self.device()))?,
         };

@@ -1,23 +1,24 @@
 //! Sums and means.
 
-use super::super::{dtype_argument, sizes};
+use super::super::dtype_argument;
 use super::{
     check_reduced, check_sum_type, fill, group_size, is_full, reduce_arguments, reduced, spread, sum_type,
 };
+use crate::autocast;
 use crate::autograd::Saves;
 use crate::op::{Operand, kernel_table};
 use crate::{
-    Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, Op, Result, Scalar, Spec, Tensor,
-    composite, grads, shown,
+    Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, NamedDims, Op, Result, Scalar, Spec,
+    Tensor, composite, grads, shown,
 };
-use cresset_dispatch::observe::Argument;
-use cresset_kernels::{Dims, reduce};
+use cresset_dispatch::observe::{self, Argument};
+use cresset_kernels::reduce;
 
 /// The sum over some dimensions.
 #[derive(Clone, Debug)]
 pub struct Sum {
     /// Which dimensions.
-    pub dims: Dims,
+    pub dims: NamedDims,
     /// Whether they stay, with size 1.
     pub keep: bool,
     /// What is computed in and given; integers are summed as `i64` if nothing is said.
@@ -28,7 +29,7 @@ pub struct Sum {
 #[derive(Clone, Debug)]
 pub struct Mean {
     /// Which dimensions.
-    pub dims: Dims,
+    pub dims: NamedDims,
     /// Whether they stay, with size 1.
     pub keep: bool,
     /// What is computed in and given; the type of the input if nothing is said.
@@ -39,7 +40,7 @@ pub struct Mean {
 #[derive(Clone, Debug)]
 pub struct Nansum {
     /// Which dimensions.
-    pub dims: Dims,
+    pub dims: NamedDims,
     /// Whether they stay, with size 1.
     pub keep: bool,
     /// What is computed in and given; integers are summed as `i64` if nothing is said.
@@ -50,12 +51,12 @@ pub struct Nansum {
 fn second_call(
     op: &'static str,
     x: &Tensor,
-    dims: &[usize],
+    dims: &NamedDims,
     keep: bool,
     dtype: Option<DType>,
     compute: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Tensor> {
-    if !is_full(x, dims, keep) {
+    if !is_full(dims, keep) {
         return compute();
     }
     let named = [Argument::Ints(&[]), Argument::Bool(false), dtype_argument(dtype)];
@@ -64,12 +65,9 @@ fn second_call(
 
 /// What torch's sum does before it adds: it converts, and begins with zeros.
 fn show_sum(x: &Tensor, dims: &[usize], keep: bool, out: &Tensor) -> Result<()> {
-    shown::converted(x, out.dtype())?;
-    if x.numel() == 0 {
-        shown::start_reduction(out, x.shape(), dims, keep, None)?;
-        return out.zero_();
-    }
-    shown::start_reduction(out, x.shape(), dims, keep, Some(Scalar::Float(0.0)))
+    let seen = shown::reduced(out, x.shape(), dims, keep)?;
+    let _converted = shown::converted(x, out.dtype())?;
+    if x.numel() == 0 { out.zero_() } else { seen.fill_(0.0) }
 }
 
 impl Op for Sum {
@@ -79,15 +77,40 @@ impl Op for Sum {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; spread(ctx.grad(), ctx.shape(0), &self.dims)?)
+        grads!(ctx; spread(ctx.grad(), ctx.shape(0), &self.dims, self.keep)?)
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         reduce_arguments(x, &self.dims, self.keep, self.dtype, visit);
     }
 
-    fn backward_name(&self, [x]: [&Tensor; 1]) -> &'static str {
-        if is_full(x, &self.dims, self.keep) { "SumBackward0" } else { Self::BACKWARD }
+    fn backward_name(&self, _: [&Tensor; 1]) -> &'static str {
+        if is_full(&self.dims, self.keep) { "SumBackward0" } else { Self::BACKWARD }
+    }
+}
+
+impl Sum {
+    /// The sum, as torch computes it into an output that has no elements yet.
+    pub(super) fn grown(&self, x: &Tensor) -> Result<Tensor> {
+        if !observe::is_watched() || !x.device().is_cpu() {
+            return self.clone().call([x]);
+        }
+        let out = Tensor::uninit(&[0], x.dtype(), Device::CPU)?;
+        let more = [
+            Argument::Ints(&self.dims.told()),
+            Argument::Bool(self.keep),
+            dtype_argument(self.dtype),
+            Argument::Tensor(out.argument()),
+        ];
+        shown::within(Self::NAME, [x], &more, || self.summed(x))
+    }
+
+    /// The sum, with the calls that torch's kernel makes.
+    fn summed(&self, x: &Tensor) -> Result<Tensor> {
+        let out = self.room([x])?;
+        show_sum(x, &self.dims, self.keep, &out)?;
+        self.fill([x], &out, Device::CPU)?;
+        Ok(out)
     }
 }
 
@@ -102,13 +125,7 @@ impl Kernel for Sum {
     }
 
     fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
-        let summed = || {
-            let out = self.room([x])?;
-            show_sum(x, &self.dims, self.keep, &out)?;
-            self.fill([x], &out, Device::CPU)?;
-            Ok(out)
-        };
-        second_call(Self::NAME, x, &self.dims, self.keep, self.dtype, summed).map(Some)
+        second_call(Self::NAME, x, &self.dims, self.keep, self.dtype, || self.summed(x)).map(Some)
     }
 
     fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
@@ -124,15 +141,15 @@ impl Op for Mean {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let count = group_size(ctx.shape(0), &self.dims);
-        grads!(ctx; spread(ctx.grad(), ctx.shape(0), &self.dims)?.div(count as i64)?)
+        grads!(ctx; spread(ctx.grad(), ctx.shape(0), &self.dims, self.keep)?.div(count as i64)?)
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         reduce_arguments(x, &self.dims, self.keep, self.dtype, visit);
     }
 
-    fn backward_name(&self, [x]: [&Tensor; 1]) -> &'static str {
-        if is_full(x, &self.dims, self.keep) { "MeanBackward0" } else { Self::BACKWARD }
+    fn backward_name(&self, _: [&Tensor; 1]) -> &'static str {
+        if is_full(&self.dims, self.keep) { "MeanBackward0" } else { Self::BACKWARD }
     }
 }
 
@@ -154,10 +171,13 @@ impl Kernel for Mean {
     fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
         let divided = || {
             let out = self.room([x])?;
-            let dims = if is_full(x, &self.dims, self.keep) { sizes(&[]) } else { sizes(&self.dims) };
             let dtype = shown::dtype_code(out.dtype());
-            let more =
-                [Argument::Ints(&dims), Argument::Bool(self.keep), dtype, Argument::Tensor(out.argument())];
+            let more = [
+                Argument::Ints(&self.dims.told()),
+                Argument::Bool(self.keep),
+                dtype,
+                Argument::Tensor(out.argument()),
+            ];
             shown::within("aten::sum", [x], &more, || {
                 show_sum(x, &self.dims, self.keep, &out)?;
                 self.fill([x], &out, Device::CPU)?;
@@ -186,7 +206,7 @@ impl Op for Nansum {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let x = ctx.saved(0);
-        grads!(ctx; spread(ctx.grad(), ctx.shape(0), &self.dims)?.mul(&x.eq(x)?)?)
+        grads!(ctx; spread(ctx.grad(), ctx.shape(0), &self.dims, self.keep)?.mul(&x.eq(x)?)?)
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
@@ -252,6 +272,9 @@ impl Tensor {
     pub fn trace(&self) -> Result<Tensor> {
         const NAME: &str = "aten::trace";
         let _span = composite(NAME, [self], |_| {});
+        if let Some(cast) = autocast::casting(NAME, [self], |[x]| x.trace()) {
+            return cast;
+        }
         if self.dim() != 2 {
             let text = format_args!("expects a matrix, not shape {:?}", self.shape());
             return Err(Error::new(Cause::Shape, NAME, text));

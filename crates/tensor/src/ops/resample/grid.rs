@@ -1,6 +1,7 @@
 //! Samples of images at the places of a grid.
 
 use super::{Border, Method, Sampling};
+use crate::autocast;
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
@@ -213,6 +214,9 @@ impl Tensor {
     pub fn grid_sample(&self, grid: &Tensor, how: Sampling) -> Result<Tensor> {
         const NAME: &str = "aten::grid_sampler";
         let _span = composite(NAME, [self, grid], |visit| arguments(how, visit));
+        if let Some(cast) = autocast::casting(NAME, [self, grid], |[x, grid]| x.grid_sample(grid, how)) {
+            return cast;
+        }
         match self.dim() {
             4 => GridSampler2d(how).call([self, grid]),
             5 => GridSampler3d(how).call([self, grid]),

@@ -26,9 +26,15 @@ functions! {
     /// The square root of each element.
     Sqrt, sqrt, sqrt_: float, saves Outputs, |grad, y| grad.div(&y.mul(2)?);
     /// One divided by the square root of each element.
-    Rsqrt, rsqrt, rsqrt_: float, saves Outputs, |grad, y| grad.mul(-0.5)?.mul(&y.pow(3)?);
+    Rsqrt, rsqrt, rsqrt_: float, saves Outputs, |grad, y| {
+        let cube = y.pow(3)?;
+        grad.mul(-0.5)?.mul(&cube)
+    };
     /// One divided by each element.
-    Reciprocal, reciprocal, reciprocal_: float, saves Outputs, |grad, y| grad.neg()?.mul(&y.mul(y)?);
+    Reciprocal, reciprocal, reciprocal_: float, saves Outputs, |grad, y| {
+        let square = y.mul(y)?;
+        grad.neg()?.mul(&square)
+    };
     /// `1 / (1 + e^-x)` of each element.
     Sigmoid, sigmoid, sigmoid_: float, saves Outputs, |grad, y| grad.sigmoid_backward(y);
 

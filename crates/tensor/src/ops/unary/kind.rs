@@ -1,12 +1,35 @@
 //! The kinds of functions: which element types they take and give, and how they are computed.
 
 use crate::promote::float_type;
-use crate::{Cause, DType, Error, Result, Spec, Tensor, cpu};
+use crate::{Cause, DType, Error, Kernel, Op, Result, Spec, Tensor, cpu, shown};
 use cresset_kernels::{elementwise, functions};
+
+/// What torch's kernel calls on its way, per kind: see [`Kernel::shown`].
+type Seen = Result<Option<Tensor>>;
+
+/// A function of one operand.
+pub(in crate::ops) trait Function:
+    Kernel + for<'a> Op<Inputs<'a> = [&'a Tensor; 1], Output = Tensor>
+{
+}
+
+impl<O: Kernel + for<'a> Op<Inputs<'a> = [&'a Tensor; 1], Output = Tensor>> Function for O {}
+
+/// Nothing is called.
+pub(in crate::ops) fn straight<O: Function>(_op: &O, _x: &Tensor) -> Seen {
+    Ok(None)
+}
 
 /// Functions that only floats have: other types are converted.
 pub(in crate::ops) mod float {
     use super::*;
+
+    pub(in crate::ops) fn shown<O: Function>(op: &O, x: &Tensor) -> Seen {
+        match shown::converted(x, float_type(x.dtype()))? {
+            Some(converted) => op.computed([&converted]).map(Some),
+            None => Ok(None),
+        }
+    }
 
     pub(in crate::ops) fn infer(_op: &'static str, x: &Tensor) -> Result<Spec> {
         Ok(Spec::new(x.shape(), float_type(x.dtype())))
@@ -26,6 +49,7 @@ pub(in crate::ops) mod only_float {
     use super::*;
 
     pub(in crate::ops) use super::float::{change, map};
+    pub(in crate::ops) use super::straight as shown;
 
     pub(in crate::ops) fn infer(op: &'static str, x: &Tensor) -> Result<Spec> {
         crate::ops::check_float(op, x)?;
@@ -36,6 +60,8 @@ pub(in crate::ops) mod only_float {
 /// Functions of all numbers, each within its type.
 pub(in crate::ops) mod number {
     use super::*;
+
+    pub(in crate::ops) use super::straight as shown;
 
     pub(in crate::ops) fn infer(op: &'static str, x: &Tensor) -> Result<Spec> {
         if x.dtype() == DType::Bool {
@@ -53,9 +79,22 @@ pub(in crate::ops) mod number {
     }
 }
 
+/// As [`number`], by a kernel that torch hands its output.
+pub(in crate::ops) mod number_into {
+    use super::*;
+
+    pub(in crate::ops) use super::number::{change, infer, map};
+
+    pub(in crate::ops) fn shown<O: Function>(op: &O, x: &Tensor) -> Seen {
+        shown::into_empty(O::NAME, [x], op.infer([x])?.dtype, || op.computed([x])).map(Some)
+    }
+}
+
 /// Functions of all numbers that leave truth values as they are.
 pub(in crate::ops) mod number_or_bool {
     use super::*;
+
+    pub(in crate::ops) use super::straight as shown;
 
     pub(in crate::ops) fn infer(_op: &'static str, x: &Tensor) -> Result<Spec> {
         Ok(Spec::like(x))
@@ -79,6 +118,15 @@ pub(in crate::ops) mod rounding {
     use super::*;
 
     pub(in crate::ops) use super::number::infer;
+
+    pub(in crate::ops) fn shown<O: Function>(op: &O, x: &Tensor) -> Seen {
+        if x.dtype().is_float() {
+            return Ok(None);
+        }
+        let out = op.room([x])?;
+        out.copy_(x)?;
+        Ok(Some(out))
+    }
 
     pub(in crate::ops) fn map(f: impl functions::Unary, x: &Tensor, out: &Tensor) -> Result<()> {
         if x.dtype().is_float() {

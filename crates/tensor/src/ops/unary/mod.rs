@@ -32,7 +32,7 @@ macro_rules! functions {
 
         impl Op for $op {
             const NAME: &'static str = concat!("aten::", stringify!($method));
-            const BACKWARD: &'static str = concat!(stringify!($op), "Backward0");
+            const BACKWARD: &'static str = super::node_name(concat!(stringify!($op), "Backward0"));
             const SAVES: Saves = Saves::$saves;
             type Inputs<'a> = [&'a Tensor; 1];
             type Output = Tensor;
@@ -49,6 +49,10 @@ macro_rules! functions {
 
             fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
                 kind::$kind::infer(Self::NAME, x)
+            }
+
+            fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+                kind::$kind::shown(self, x)
             }
 
             fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
@@ -79,6 +83,14 @@ macro_rules! functions {
     )*};
 }
 use functions;
+
+/// The name of a node, which torch writes with a capital letter after a digit.
+const fn node_name(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        b"Log1pBackward0" => "Log1PBackward0",
+        _ => name,
+    }
+}
 
 /// What the derivative of a function is given: the input or output kept, if it asked for one.
 fn saved<'a>(ctx: &'a Backward<'_>, saves: Saves) -> &'a Tensor {

@@ -11,7 +11,7 @@ functions! {
     /// The negative of each element.
     Neg, neg, neg_: number, saves Nothing, |grad, _x| grad.neg();
     /// Each element without its sign.
-    Abs, abs, abs_: number, saves Inputs, |grad, x| grad.mul(&x.sgn()?);
+    Abs, abs, abs_: number_into, saves Inputs, |grad, x| grad.mul(&x.sgn()?);
     /// The sign of each element: 1, 0 or -1.
     Sign, sign, sign_: number_or_bool, saves Nothing, |grad, _x| grad.zeros_like();
     /// The sign of each element: 1, 0 or -1. The same as [`sign`](Tensor::sign) for real numbers.

@@ -1,0 +1,72 @@
+//! Sums, means and quotients that torch's kernels have other operators put into memory of theirs.
+
+use super::{into_out, meet, plain, reduced, within};
+use crate::op::Operand;
+use crate::ops::{Mean, Sum, sizes};
+use crate::{DType, Device, Kernel as _, Result, Scalar, Tensor};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::Dims;
+
+/// Sums `x` over `dims`, all if none are named, into `out`, which has the size of the sum.
+pub(crate) fn sum_into(x: &Tensor, dims: &[usize], out: &Tensor) -> Result<()> {
+    let over = all_or(x, dims);
+    summed(x, dims, &over, None, out, || {
+        Sum { dims: over.clone().into(), keep: false, dtype: None }.fill([x], out, Device::CPU)
+    })
+}
+
+/// Sums `x` over `dims` into memory that grows from `from`, which is empty.
+pub(crate) fn sum_from(x: &Tensor, dims: &[usize], from: &Tensor) -> Result<Tensor> {
+    let sum = Sum { dims: Dims::from_slice(dims).into(), keep: false, dtype: None };
+    let named = sizes(dims);
+    let more =
+        [Argument::Ints(&named), Argument::Bool(false), Argument::None, Argument::Tensor(from.argument())];
+    within("aten::sum", [x], &more, || {
+        let out = sum.room([x])?;
+        reduced(&out, x.shape(), dims, false)?.fill_(Scalar::Float(0.0))?;
+        sum.fill([x], &out, Device::CPU)?;
+        Ok(out)
+    })
+}
+
+/// The mean of `x`, put into `out`.
+pub(crate) fn mean_into(x: &Tensor, out: &Tensor) -> Result<()> {
+    let (none, over) = (sizes(&[]), all_or(x, &[]));
+    let more = [Argument::Ints(&none), Argument::Bool(false), Argument::None];
+    into_out("aten::mean", [x], &more, out, || {
+        summed(x, &[], &over, Some(out.dtype()), out, || {
+            Mean { dims: over.clone().into(), keep: false, dtype: None }.fill([x], out, Device::CPU)
+        })?;
+        divide(out, x.numel())
+    })
+}
+
+/// Says that `x` is divided by a count; a kernel of ours has done so already.
+pub(crate) fn divide(x: &Tensor, count: usize) -> Result<()> {
+    let count = Scalar::Int(count as i64);
+    within("aten::div_", [x], &[plain(count)], || {
+        meet("aten::div_", (x, Operand::Scalar(count)), x.dtype(), Some(&[]))?;
+        Ok(x.clone())
+    })
+    .map(drop)
+}
+
+fn all_or(x: &Tensor, dims: &[usize]) -> Dims {
+    if dims.is_empty() { (0..x.dim()).collect() } else { dims.into() }
+}
+
+fn summed(
+    x: &Tensor,
+    named: &[usize],
+    over: &[usize],
+    dtype: Option<DType>,
+    out: &Tensor,
+    fill: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let named = sizes(named);
+    let dtype = dtype.map_or(Argument::None, super::dtype_code);
+    into_out("aten::sum", [x], &[Argument::Ints(&named), Argument::Bool(false), dtype], out, || {
+        reduced(out, x.shape(), over, false)?.fill_(Scalar::Float(0.0))?;
+        fill()
+    })
+}
