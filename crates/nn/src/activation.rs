@@ -132,8 +132,8 @@ tunable! {
 /// `x` where that is above the `threshold`, and `value` elsewhere.
 #[derive(Clone, Copy, Debug, Module)]
 pub struct Threshold {
-    threshold: f64,
-    value: f64,
+    pub(crate) threshold: f64,
+    pub(crate) value: f64,
 }
 
 impl Threshold {

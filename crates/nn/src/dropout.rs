@@ -1,11 +1,11 @@
 //! Layers that leave things out while they train.
 
 use crate::check::probability;
-use crate::{Forward, Module, Training, functional};
+use crate::{Forward, Module, Overwrite, Training, functional};
 use cresset_tensor::{Result, Tensor};
 
 macro_rules! dropouts {
-    ($($(#[$doc:meta])* $name:ident: $function:path;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $function:path, $change:path;)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Module)]
         pub struct $name {
@@ -38,6 +38,12 @@ macro_rules! dropouts {
                 $function(input, self.p, self.training.is_on())
             }
         }
+
+        impl Overwrite for $name {
+            fn overwrite(&self, input: &Tensor) -> Result<()> {
+                $change(input, self.p, self.training.is_on())
+            }
+        }
     )*};
 }
 
@@ -52,15 +58,15 @@ dropouts! {
     /// assert_eq!(dropout.call(&x)?.to_vec::<f32>()?, [1.0; 8]);
     /// # Ok::<(), cresset_nn::Error>(())
     /// ```
-    Dropout: functional::dropout;
+    Dropout: functional::dropout, functional::dropout_;
     /// Leaves whole channels of lines out while it trains, and scales the others.
-    Dropout1d: functional::dropout1d;
+    Dropout1d: functional::dropout1d, functional::dropout1d_;
     /// Leaves whole channels of images out while it trains, and scales the others.
-    Dropout2d: functional::dropout2d;
+    Dropout2d: functional::dropout2d, functional::dropout2d_;
     /// Leaves whole channels of volumes out while it trains, and scales the others.
-    Dropout3d: functional::dropout3d;
+    Dropout3d: functional::dropout3d, functional::dropout3d_;
     /// Leaves elements out while it trains so that mean and variance stay: goes with [`Selu`](crate::Selu).
-    AlphaDropout: functional::alpha_dropout;
+    AlphaDropout: functional::alpha_dropout, functional::alpha_dropout_;
     /// Leaves whole channels out while it trains so that mean and variance stay.
-    FeatureAlphaDropout: functional::feature_alpha_dropout;
+    FeatureAlphaDropout: functional::feature_alpha_dropout, functional::feature_alpha_dropout_;
 }

@@ -54,7 +54,7 @@ pub trait Forward<Input: Tensors = Tensor>: Module {
             summary::note(output);
         }
         Span::end(span, &output);
-        output
+        output.map_err(|error| error.in_layer(self.class()))
     }
 }
 

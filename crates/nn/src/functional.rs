@@ -5,8 +5,9 @@
 //! `x.conv2d(&weight, bias, &how)`, `x.layer_norm(..)`, `x.pad(..)`, `x.interpolate(..)`.
 
 use crate::check::{probability, refused};
+use cresset_tensor::op::casting;
 use cresset_tensor::ops::{Averaging, Pooling};
-use cresset_tensor::{Argument, Cause, Error, Result, Tensor, composite};
+use cresset_tensor::{Argument, Cause, Error, Operand, Result, Tensor, composite};
 
 /// Elements left out with probability `p`, and the others scaled so that their mean stays.
 ///
@@ -22,43 +23,116 @@ use cresset_tensor::{Argument, Cause, Error, Result, Tensor, composite};
 /// # Errors
 /// For a `p` that is no probability.
 pub fn dropout(input: &Tensor, p: f64, training: bool) -> Result<Tensor> {
-    thinned("aten::dropout", input, p, training, input.shape())
+    thinned("aten::dropout", input, p, training, input.shape(), New)
 }
 
 /// As [`dropout`], of whole channels: of all that follows the first two dimensions, or the first in
 /// an input without a batch.
 pub(crate) fn feature_dropout(input: &Tensor, p: f64, training: bool, batched: bool) -> Result<Tensor> {
-    thinned("aten::feature_dropout", input, p, training, &channels(input, batched))
+    thinned("aten::feature_dropout", input, p, training, &channels(input, batched), New)
 }
 
 /// As [`dropout`], of whole channels of lines `[batch, channels, length]` or `[channels, length]`.
 pub fn dropout1d(input: &Tensor, p: f64, training: bool) -> Result<Tensor> {
-    crate::check::rank("dropout1d", input, &[2, 3])?;
-    feature_dropout(input, p, training, input.dim() == 3)
+    feature_dropout(input, p, training, in_lines(input)?)
 }
 
 /// As [`dropout`], of whole channels of images `[batch, channels, height, width]`.
 pub fn dropout2d(input: &Tensor, p: f64, training: bool) -> Result<Tensor> {
-    crate::check::rank("dropout2d", input, &[3, 4])?;
-    // As torch has it: three dimensions are a batch of lines.
-    feature_dropout(input, p, training, true)
+    feature_dropout(input, p, training, in_images(input)?)
 }
 
 /// As [`dropout`], of whole channels of volumes `[batch, channels, depth, height, width]` or of one.
 pub fn dropout3d(input: &Tensor, p: f64, training: bool) -> Result<Tensor> {
-    crate::check::rank("dropout3d", input, &[4, 5])?;
-    feature_dropout(input, p, training, input.dim() == 5)
+    feature_dropout(input, p, training, in_volumes(input)?)
 }
 
 /// As [`dropout`], but elements are set to what a [`Selu`](crate::Selu) gives for large negative
 /// ones, and mean and variance stay.
 pub fn alpha_dropout(input: &Tensor, p: f64, training: bool) -> Result<Tensor> {
-    alpha_thinned("aten::alpha_dropout", input, p, training, input.shape())
+    alpha_thinned("aten::alpha_dropout", input, p, training, input.shape(), New)
 }
 
 /// As [`alpha_dropout`], of whole channels.
 pub fn feature_alpha_dropout(input: &Tensor, p: f64, training: bool) -> Result<Tensor> {
-    alpha_thinned("aten::feature_alpha_dropout", input, p, training, &channels(input, true))
+    alpha_thinned("aten::feature_alpha_dropout", input, p, training, &channels(input, true), New)
+}
+
+/// [`dropout`] in place.
+pub fn dropout_(input: &Tensor, p: f64, training: bool) -> Result<()> {
+    thinned("aten::dropout_", input, p, training, input.shape(), Input).map(drop)
+}
+
+fn feature_dropout_(input: &Tensor, p: f64, training: bool, batched: bool) -> Result<()> {
+    thinned("aten::feature_dropout_", input, p, training, &channels(input, batched), Input).map(drop)
+}
+
+/// [`dropout1d`] in place.
+pub fn dropout1d_(input: &Tensor, p: f64, training: bool) -> Result<()> {
+    feature_dropout_(input, p, training, in_lines(input)?)
+}
+
+/// [`dropout2d`] in place.
+pub fn dropout2d_(input: &Tensor, p: f64, training: bool) -> Result<()> {
+    feature_dropout_(input, p, training, in_images(input)?)
+}
+
+/// [`dropout3d`] in place.
+pub fn dropout3d_(input: &Tensor, p: f64, training: bool) -> Result<()> {
+    feature_dropout_(input, p, training, in_volumes(input)?)
+}
+
+/// [`alpha_dropout`] in place.
+pub fn alpha_dropout_(input: &Tensor, p: f64, training: bool) -> Result<()> {
+    alpha_thinned("aten::alpha_dropout_", input, p, training, input.shape(), Input).map(drop)
+}
+
+/// [`feature_alpha_dropout`] in place.
+pub fn feature_alpha_dropout_(input: &Tensor, p: f64, training: bool) -> Result<()> {
+    alpha_thinned("aten::feature_alpha_dropout_", input, p, training, &channels(input, true), Input).map(drop)
+}
+
+/// Whether there is a batch of lines.
+fn in_lines(input: &Tensor) -> Result<bool> {
+    crate::check::rank("dropout1d", input, &[2, 3])?;
+    Ok(input.dim() == 3)
+}
+
+/// Always: as torch has it, three dimensions are a batch of lines.
+fn in_images(input: &Tensor) -> Result<bool> {
+    crate::check::rank("dropout2d", input, &[3, 4])?;
+    Ok(true)
+}
+
+/// Whether there is a batch of volumes.
+fn in_volumes(input: &Tensor) -> Result<bool> {
+    crate::check::rank("dropout3d", input, &[4, 5])?;
+    Ok(input.dim() == 5)
+}
+
+/// Where results are written.
+#[derive(Clone, Copy)]
+enum Target {
+    New,
+    Input,
+}
+
+use Target::{Input, New};
+
+impl Target {
+    fn mul<'a>(self, x: &'a Tensor, factor: impl Into<Operand<'a>>) -> Result<Tensor> {
+        match self {
+            New => x.mul(factor),
+            Input => x.mul_(factor).map(|()| x.clone()),
+        }
+    }
+
+    fn add(self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
+        match self {
+            New => x.add(other),
+            Input => x.add_(other).map(|()| x.clone()),
+        }
+    }
 }
 
 /// The shape of one number per channel.
@@ -86,16 +160,23 @@ fn kept(input: &Tensor, p: f64, shape: &[usize]) -> Result<Tensor> {
     drawn.ge(p)?.to(input.dtype())
 }
 
-fn thinned(name: &'static str, input: &Tensor, p: f64, training: bool, shape: &[usize]) -> Result<Tensor> {
+fn thinned(
+    name: &'static str,
+    input: &Tensor,
+    p: f64,
+    training: bool,
+    shape: &[usize],
+    into: Target,
+) -> Result<Tensor> {
     probability(name, p)?;
     let _span = span(name, input, p, training);
     if !training || p == 0.0 || input.numel() == 0 {
         return Ok(input.clone());
     }
     if p == 1.0 {
-        return input.mul(0.0);
+        return into.mul(input, 0.0);
     }
-    input.mul(&kept(input, p, shape)?.div(1.0 - p)?)
+    into.mul(input, &kept(input, p, shape)?.div(1.0 - p)?)
 }
 
 fn alpha_thinned(
@@ -104,6 +185,7 @@ fn alpha_thinned(
     p: f64,
     training: bool,
     shape: &[usize],
+    into: Target,
 ) -> Result<Tensor> {
     probability(name, p)?;
     let _span = span(name, input, p, training);
@@ -111,7 +193,7 @@ fn alpha_thinned(
         return Ok(input.clone());
     }
     if p == 1.0 {
-        return input.mul(0.0);
+        return into.mul(input, 0.0);
     }
     /// Minus the limit of Selu: its scale times its alpha.
     const LIMIT: f64 = 1.758_099_340_847_376_6;
@@ -119,7 +201,7 @@ fn alpha_thinned(
     let kept = kept(input, p, shape)?;
     // Where something is dropped stands -LIMIT, scaled; and what keeps the mean at 0 everywhere.
     let shift = kept.sub(1.0)?.mul(LIMIT * a)?.add(LIMIT * a * p)?;
-    input.mul(&kept.mul(a)?)?.add(&shift)
+    into.add(&into.mul(input, &kept.mul(a)?)?, &shift)
 }
 
 /// Samples of a distribution given by logarithms along `dim`, softened by the temperature `tau`;
@@ -172,6 +254,9 @@ pub fn adaptive_max_pool3d(input: &Tensor, sizes: [Option<usize>; 3]) -> Result<
         return Err(Error::new(Cause::Shape, NAME, text));
     }
     let _span = composite(NAME, [input], |_| {});
+    if let Some(cast) = casting(NAME, [input], |[input]| adaptive_max_pool3d(input, sizes)) {
+        return cast;
+    }
     let (outer, own) = input.shape().split_at(input.dim() - 3);
     let [depth, height, width]: [usize; 3] = std::array::from_fn(|dim| own[dim]);
     let [planes, rows, columns]: [usize; 3] = std::array::from_fn(|dim| sizes[dim].unwrap_or(own[dim]));
@@ -203,6 +288,11 @@ pub fn max_unpool(input: &Tensor, indices: &Tensor, sizes: &[usize]) -> Result<T
             indices.shape()
         );
         return Err(Error::new(Cause::Shape, NAME, text));
+    }
+    // As torch has it: lines are planes of one row.
+    let listed = if sizes.len() == 3 { "aten::max_unpool3d" } else { "aten::max_unpool2d" };
+    if let Some(cast) = casting(listed, [input, indices], |[x, indices]| max_unpool(x, indices, sizes)) {
+        return cast;
     }
     let outer = &input.shape()[..input.dim() - sizes.len()];
     let flat: Vec<usize> = outer.iter().copied().chain([sizes.iter().product()]).collect();

@@ -244,3 +244,65 @@ fn lists_and_dictionaries_of_layers_name_what_they_hold() {
     assert_eq!(dict.get("b").unwrap().class(), "Relu");
     assert_eq!(list.iter().map(|layer| layer.class()).collect::<Vec<_>>(), ["Linear", "Relu"]);
 }
+
+#[test]
+fn what_fails_inside_a_layer_is_told_in_its_name_and_the_operator_s() {
+    let loss = refused(MseLoss::new().call((&ones(&[2, 3]), &ones(&[4, 5]))));
+    assert_eq!(loss, "MseLoss: aten::mse_loss: shapes [2, 3] and [4, 5] do not broadcast");
+    let model = Sequential::new().push(Glu { dim: -1 }).push(Relu);
+    let error = model.call(&ones(&[2, 3])).unwrap_err();
+    assert_eq!((error.layer(), error.op()), ("Glu", "aten::glu"));
+    let layer = Sequential::new().push(Linear::new(4, 2).unwrap()).call(&ones(&[2, 3])).unwrap_err();
+    assert!(layer.to_string().starts_with("Linear: expects 4 features"), "{layer}");
+    assert_eq!(ones(&[2]).mse_loss(&ones(&[3]), Reduction::Mean).unwrap_err().layer(), "");
+}
+
+#[test]
+fn layers_write_over_their_input_on_demand() {
+    let layers: [(Box<Layer>, Box<Layer>); 6] = [
+        (Box::new(Relu), Box::new(Relu.inplace())),
+        (Box::new(Silu), Box::new(Silu.inplace())),
+        (Box::new(Elu { alpha: 0.5 }), Box::new(Elu { alpha: 0.5 }.inplace())),
+        (Box::new(Hardtanh::default()), Box::new(Hardtanh::default().inplace())),
+        (Box::new(LeakyRelu::default()), Box::new(LeakyRelu::default().inplace())),
+        (Box::new(Threshold::new(0.5, 9.0)), Box::new(Threshold::new(0.5, 9.0).inplace())),
+    ];
+    for (layer, in_place) in &layers {
+        let x = Tensor::new([-2.0f32, -0.25, 0.5, 3.0]).unwrap();
+        let (expected, kept) = (numbers(&layer.call(&x).unwrap()), numbers(&x));
+        assert_eq!(kept, [-2.0, -0.25, 0.5, 3.0]);
+        let y = in_place.call(&x).unwrap();
+        assert_eq!((numbers(&y), numbers(&x)), (expected.clone(), expected), "{}", layer.class());
+        assert_eq!(in_place.class(), layer.class());
+    }
+    let leaf = ones(&[2]).with_grad().unwrap();
+    assert!(Relu.inplace().call(&leaf).is_err(), "a leaf that requires grad stays as it is");
+}
+
+#[test]
+fn dropout_in_place_stops_with_the_training() {
+    let (dropout, x) = (Dropout::new(0.5).unwrap().inplace(), ones(&[64]));
+    let y = dropout.call(&x).unwrap();
+    assert_eq!(numbers(&y), numbers(&x));
+    assert!(numbers(&x).iter().all(|&x| x == 0.0 || x == 2.0) && numbers(&x).contains(&0.0));
+    dropout.eval();
+    let x = ones(&[64]);
+    dropout.call(&x).unwrap();
+    assert_eq!(numbers(&x), [1.0; 64]);
+}
+
+#[test]
+fn a_batch_of_nothing_leaves_running_statistics_alone() {
+    let norm = BatchNorm1d::new(2).unwrap();
+    norm.call(&Tensor::new([[1.0f32, 2.0], [3.0, 6.0]]).unwrap()).unwrap();
+    let before: Vec<_> = norm.named_buffers().iter().map(|(_, x)| x.to_vec::<f32>().ok()).collect();
+    let y = norm.call(&ones(&[0, 2])).unwrap();
+    assert_eq!(y.shape(), [0, 2]);
+    y.sum().unwrap().backward().unwrap();
+    let after: Vec<_> = norm.named_buffers().iter().map(|(_, x)| x.to_vec::<f32>().ok()).collect();
+    assert_eq!(before, after);
+    assert_eq!(
+        norm.parameters().iter().map(|x| numbers(&x.grad().unwrap())).collect::<Vec<_>>(),
+        [[0.0; 2]; 2]
+    );
+}

@@ -1,6 +1,9 @@
 //! Recurrent layers as a user sees them. Their numbers are held against torch's recorded ones.
 
-use cresset_nn::{Forward, Gru, Lstm, LstmCell, Module, Rnn, RnnCell, Tensor};
+use cresset_nn::{
+    DType, Forward, Gru, Lstm, LstmCell, Module, Rnn, RnnCell, Tensor, pack_padded_sequence, pack_sequence,
+    pad_packed_sequence,
+};
 use cresset_tensor::manual_seed;
 
 fn shapes(module: &dyn Module) -> Vec<(String, Vec<usize>)> {
@@ -89,4 +92,81 @@ fn what_does_not_fit_is_refused_with_the_name_of_the_layer() {
         Lstm::new(3, 4).unwrap().proj_size(4).err().unwrap().to_string(),
         "Lstm: proj_size is 4, expected below the hidden_size of 4"
     );
+}
+
+/// What torch packs of the same numbers.
+#[test]
+fn sequences_are_packed_step_by_step_the_longest_first() {
+    let x = Tensor::arange(24).unwrap().add(1).unwrap().to(DType::F32).unwrap().reshape([4, 3, 2]).unwrap();
+    let packed = pack_padded_sequence(&x, &[2, 4, 1], false, false).unwrap();
+    assert_eq!(
+        packed.data().to_vec::<f32>().unwrap(),
+        [3.0, 4.0, 1.0, 2.0, 5.0, 6.0, 9.0, 10.0, 7.0, 8.0, 15.0, 16.0, 21.0, 22.0]
+    );
+    assert_eq!(packed.batch_sizes(), [3, 2, 1, 1]);
+    assert_eq!(packed.sorted_indices(), Some(&[1, 0, 2][..]));
+    let (padded, lengths) = pad_packed_sequence(&packed, false, -1.0, Some(5)).unwrap();
+    assert_eq!((padded.shape(), lengths), (&[5, 3, 2][..], vec![2, 4, 1]));
+    assert_eq!(padded.select(1, 0).unwrap().to_vec::<f32>().unwrap()[..6], [1.0, 2.0, 7.0, 8.0, -1.0, -1.0]);
+    let turned = pack_padded_sequence(&x.transpose(0, 1).unwrap(), &[2, 4, 1], true, false).unwrap();
+    assert_eq!(turned.data().to_vec::<f32>().unwrap(), packed.data().to_vec::<f32>().unwrap());
+}
+
+#[test]
+fn packed_sequences_are_read_as_if_each_were_alone() {
+    let lengths = [2usize, 5, 3];
+    let x = Tensor::randn([5, 3, 4], DType::F64).unwrap();
+    let alone = |i: usize| x.narrow(1, i as isize, 1).unwrap().narrow(0, 0, lengths[i]).unwrap();
+    let near = |a: &Tensor, b: &Tensor| {
+        let difference = a.detach().unwrap().sub(&b.detach().unwrap()).unwrap().abs().unwrap();
+        assert_eq!(a.shape(), b.shape());
+        assert!(difference.max().unwrap().item().unwrap().as_f64() < 1e-12, "{a} {b}");
+    };
+    let packed = pack_padded_sequence(&x, &lengths, false, false).unwrap();
+    let lstm = Lstm::new(4, 3).unwrap().num_layers(2).unwrap().bidirectional(true).unwrap();
+    lstm.to(DType::F64).unwrap();
+    let (output, (hidden, memory)) = lstm.call_packed(&packed, None).unwrap();
+    let (padded, _) = pad_packed_sequence(&output, false, 0.0, None).unwrap();
+    let gru = Gru::new(4, 3).unwrap();
+    gru.to(DType::F64).unwrap();
+    let states = Tensor::randn([1, 3, 3], DType::F64).unwrap();
+    let (gated, last) = gru.call_packed(&packed, Some(&states)).unwrap();
+    let (gated, _) = pad_packed_sequence(&gated, false, 0.0, None).unwrap();
+    for (i, &length) in lengths.iter().enumerate() {
+        let one = |x: &Tensor| x.narrow(1, i as isize, 1).unwrap();
+        let (expected, (h, c)) = lstm.call((&alone(i), None)).unwrap();
+        near(&one(&padded).narrow(0, 0, length).unwrap(), &expected);
+        near(&one(&hidden), &h);
+        near(&one(&memory), &c);
+        let (expected, h) = gru.call((&alone(i), Some(&one(&states)))).unwrap();
+        near(&one(&gated).narrow(0, 0, length).unwrap(), &expected);
+        near(&one(&last), &h);
+    }
+    padded.sum().unwrap().backward().unwrap();
+    assert!(lstm.parameters().iter().all(|weight| weight.grad().is_some()));
+}
+
+#[test]
+fn lengths_that_cannot_be_packed_are_refused() {
+    let x = Tensor::ones([4, 3, 2], ()).unwrap();
+    let refused =
+        |lengths: &[usize]| pack_padded_sequence(&x, lengths, false, true).expect_err("an error").to_string();
+    assert_eq!(
+        refused(&[2, 4, 1]),
+        "pack_padded_sequence: lengths are [2, 4, 1], expected the longest first, or enforce_sorted to be off"
+    );
+    for lengths in [&[4, 2, 0][..], &[5, 2, 1], &[4, 2]] {
+        let expected =
+            format!("pack_padded_sequence: lengths are {lengths:?}, expected 3 of them, each from 1 to 4");
+        assert_eq!(refused(lengths), expected);
+    }
+    let packed =
+        pack_sequence(&[&Tensor::ones([3, 2], ()).unwrap(), &Tensor::ones([1, 2], ()).unwrap()], true);
+    let packed = packed.unwrap();
+    assert_eq!(packed.batch_sizes(), [2, 1, 1]);
+    let short = pad_packed_sequence(&packed, false, 0.0, Some(2)).expect_err("an error").to_string();
+    assert_eq!(short, "pad_packed_sequence: total_length is 2, expected at least 3, the longest sequence");
+    let wide = Gru::new(5, 2).unwrap().call_packed(&packed, None).expect_err("an error").to_string();
+    assert!(wide.starts_with("Gru: input is [4, 2]"), "{wide}");
+    assert!(pack_sequence(&[], true).is_err());
 }

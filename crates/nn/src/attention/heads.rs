@@ -7,7 +7,7 @@ use cresset_tensor::ops::{Attention, Dropped};
 use cresset_tensor::{Result, Tensor};
 
 impl MultiheadAttention {
-    /// What all heads give together, `[steps, batch, embed_dim]`, and the weights if they are wanted.
+    /// What all heads give together, projected to `[steps, batch, embed_dim]`, and the weights if they are wanted.
     pub(super) fn attend(
         &self,
         input: Attend<'_>,
@@ -31,21 +31,31 @@ impl MultiheadAttention {
             key = Tensor::cat(&[&key, &zeros], 1)?;
             value = Tensor::cat(&[&value, &zeros], 1)?;
         }
-        let (out, weights) = if input.need_weights {
-            let (out, weights) = self.weighted(&query, &key, &value, masks)?;
-            let weights = weights.unflatten(0, [batch, self.num_heads])?;
-            let averaged = input.average_attn_weights;
-            (out, Some(if averaged { weights.mean_dims(&[1], false)? } else { weights }))
-        } else {
-            (self.fused(&query, &key, &value, masks, batch)?, None)
-        };
-        Ok((out.transpose(0, 1)?.reshape([steps, batch, self.embed_dim])?, weights))
+        let rows = [steps * batch, self.embed_dim];
+        if !input.need_weights {
+            let out = self.fused(&query, &key, &value, masks, batch)?;
+            let out = self.projected(&out.permute(&[2, 0, 1, 3])?.reshape(rows)?)?;
+            return Ok((out.view([steps, batch, self.embed_dim])?, None));
+        }
+        let (out, weights) = self.weighted(&query, &key, &value, masks)?;
+        let out = self.projected(&out.transpose(0, 1)?.contiguous()?.view(rows)?)?;
+        let out = out.view([steps, batch, self.embed_dim])?;
+        let weights = weights.view([batch, self.num_heads, steps, key.shape()[1]])?;
+        let averaged = input.average_attn_weights;
+        Ok((out, Some(if averaged { weights.mean_dims(&[1], false)? } else { weights })))
+    }
+
+    /// Rows as they are given out.
+    fn projected(&self, rows: &Tensor) -> Result<Tensor> {
+        let (weight, bias) =
+            (self.out_proj.weight.tensor(), self.out_proj.bias.as_ref().map(Parameter::tensor));
+        rows.linear(&weight, bias.as_ref())
     }
 
     /// `[steps, batch, embed_dim]` as `[batch * heads, steps, size]`.
     fn heads(&self, x: &Tensor) -> Result<Tensor> {
         let (steps, batch) = (x.shape()[0], x.shape()[1]);
-        x.reshape([steps, batch * self.num_heads, self.embed_dim / self.num_heads])?.transpose(0, 1)
+        x.view([steps, batch * self.num_heads, self.embed_dim / self.num_heads])?.transpose(0, 1)
     }
 
     fn weighted(
@@ -76,7 +86,7 @@ impl MultiheadAttention {
         masks: Masks,
         batch: usize,
     ) -> Result<Tensor> {
-        let apart = |x: &Tensor| x.unflatten(0, [batch, self.num_heads]);
+        let apart = |x: &Tensor| x.view([batch, self.num_heads, x.shape()[1], x.shape()[2]]);
         let (is_causal, p) = (masks.is_causal, self.dropping());
         // Keys that were added come last, where a causal query would not see them.
         let is_plain = self.added_keys() == 0;
@@ -98,8 +108,7 @@ impl MultiheadAttention {
             let out = query.scaled_dot_product_attention(&key, &value, how)?;
             if p == 1.0 { out.mul(0.0)? } else { out }
         };
-        let shape = out.shape().to_vec();
-        out.reshape([shape[0] * shape[1], shape[2], shape[3]])
+        Ok(out)
     }
 
     fn added_keys(&self) -> usize {

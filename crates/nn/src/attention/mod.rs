@@ -195,10 +195,9 @@ impl Forward<Attended> for MultiheadAttention {
         let (steps, batch) = (query.shape()[0], query.shape()[1]);
         let masks = Masks::new(self.num_heads, input, [batch, steps, input_keys(self, input)])?;
         let (out, weights) = self.attend(input, query, key, value, masks)?;
-        let out = self.out_proj.call(&out)?;
         let out = match (is_batch, self.batch_first) {
             (false, _) => out.squeeze_dim(1)?,
-            (true, true) => out.transpose(0, 1)?,
+            (true, true) => out.transpose(1, 0)?,
             (true, false) => out,
         };
         let weights = weights.map(|weights| if is_batch { Ok(weights) } else { weights.squeeze_dim(0) });

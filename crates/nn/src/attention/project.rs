@@ -34,7 +34,7 @@ impl MultiheadAttention {
     pub(super) fn project(&self, input: Attend<'_>) -> Result<Projections> {
         let steps_first = |x: &Tensor| match (x.dim(), self.batch_first) {
             (2, _) => x.unsqueeze(1),
-            (_, true) => x.transpose(0, 1),
+            (_, true) => x.transpose(1, 0),
             _ => Ok(x.clone()),
         };
         let (one, two) = (input.query.same_as(input.key), input.key.same_as(input.value));
@@ -47,16 +47,21 @@ impl MultiheadAttention {
         };
         let size = self.embed_dim;
         if one && two {
-            let [query, key, value] = parts(query.linear(&weight, bias.as_ref())?.chunk(3, -1)?);
-            return Ok(Projections { query, key, value });
+            let all = apart(&query.linear(&weight, bias.as_ref())?, 3)?;
+            return Ok(Projections {
+                query: all.select(0, 0)?,
+                key: all.select(0, 1)?,
+                value: all.select(0, 2)?,
+            });
         }
         if two {
             let sizes = [size, 2 * size];
             let [of_query, of_others] = parts(weight.split_with_sizes(sizes, 0)?);
             let biases = bias.map(|bias| bias.split_with_sizes(sizes, 0)).transpose()?;
             let (b_query, b_others) = (biases.as_ref().map(|b| &b[0]), biases.as_ref().map(|b| &b[1]));
-            let [key, value] = parts(key.linear(&of_others, b_others)?.chunk(2, -1)?);
-            return Ok(Projections { query: query.linear(&of_query, b_query)?, key, value });
+            let query = query.linear(&of_query, b_query)?;
+            let others = apart(&key.linear(&of_others, b_others)?, 2)?;
+            return Ok(Projections { query, key: others.select(0, 0)?, value: others.select(0, 1)? });
         }
         let [of_query, of_key, of_value] = parts(weight.chunk(3, 0)?);
         projected([&query, &key, &value], [of_query, of_key, of_value], bias)
@@ -80,6 +85,12 @@ fn projected(inputs: [&Tensor; 3], weights: [Tensor; 3], bias: Option<Tensor>) -
     let biases = bias.map(|bias| bias.chunk(3, 0)).transpose()?;
     let project = |i: usize| inputs[i].linear(&weights[i], biases.as_ref().map(|biases| &biases[i]));
     Ok(Projections { query: project(0)?, key: project(1)?, value: project(2)? })
+}
+
+/// What one product gave for several, each by itself: `[count, steps, batch, size]`.
+fn apart(all: &Tensor, count: usize) -> Result<Tensor> {
+    let size = all.shape()[all.dim() - 1] / count;
+    all.unflatten(-1, [count, size])?.unsqueeze(0)?.transpose(0, -2)?.squeeze_dim(-2)?.contiguous()
 }
 
 /// As many parts as were asked for.

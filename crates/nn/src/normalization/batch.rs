@@ -43,9 +43,6 @@ macro_rules! batches {
                 let (mean, variance) = (held(&self.running_mean), held(&self.running_var));
                 let how = BatchNorm { training: training || mean.is_none(), momentum, epsilon: self.eps };
                 let (weight, bias) = (tensor(&self.weight), tensor(&self.bias));
-                // A batch of nothing has no mean that statistics could move to.
-                let kept = |x: Option<Tensor>| x.filter(|_| !training || input.numel() > 0);
-                let (mean, variance) = (kept(mean), kept(variance));
                 input.batch_norm([mean.as_ref(), variance.as_ref()], weight.as_ref(), bias.as_ref(), how)
             }
         }

@@ -11,7 +11,7 @@ pub use maximum::*;
 use crate::check;
 use crate::dims::signed;
 use cresset_tensor::Result;
-use cresset_tensor::ops::{PerDim, Pooling};
+use cresset_tensor::ops::Pooling;
 
 /// Windows over `D` dimensions.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl<const D: usize> Windows<D> {
     fn pooling(&self) -> Pooling {
         Pooling {
             kernel: signed(&self.kernel),
-            stride: self.stride.map_or_else(PerDim::new, |stride| signed(&stride)),
+            stride: signed(&self.stride()),
             padding: signed(&self.padding),
             dilation: signed(&self.dilation),
             ceil_mode: self.ceil_mode,

@@ -1,8 +1,11 @@
 //! Stacked recurrent layers as modules.
 
+use super::packed::PackedSequence;
 use super::stack::Stack;
 use super::step::{Kind, Nonlinearity};
+use crate::call::InCall;
 use crate::{Forward, Hooks, Members, Module};
+use cresset_dispatch::observe::{self, Span};
 use cresset_tensor::{Result, Tensor, composite};
 
 macro_rules! layers {
@@ -142,5 +145,72 @@ impl Forward<(Tensor, Option<(Tensor, Tensor)>)> for Lstm {
         let (output, state) = self.stack.run(input, hidden, memory)?;
         let memory = state.memory.expect("an LSTM has a memory");
         Ok((output, (state.hidden, memory)))
+    }
+}
+
+/// A call with packed sequences: seen by profiles, and faults told in the layer's name. Hooks are for
+/// calls with tensors.
+fn packed_call<M: Module, R>(layer: &M, run: impl FnOnce() -> Result<R>) -> Result<R> {
+    let span = observe::span(&InCall(layer));
+    let output = run();
+    Span::end(span, &output);
+    output.map_err(|error| error.in_layer(layer.class()))
+}
+
+impl Rnn {
+    /// As [`call`](Forward::call), over packed sequences.
+    ///
+    /// # Errors
+    /// If their elements or the states do not fit.
+    pub fn call_packed(
+        &self,
+        input: &PackedSequence,
+        hidden: Option<&Tensor>,
+    ) -> Result<(PackedSequence, Tensor)> {
+        packed_call(self, || {
+            let relu = self.stack.kind == Kind::Plain(Nonlinearity::Relu);
+            let name = if relu { "aten::rnn_relu" } else { "aten::rnn_tanh" };
+            let _span = composite(name, [Some(input.data()), hidden], |_| {});
+            let (output, state) = self.stack.run_packed(input, hidden, None)?;
+            Ok((output, state.hidden))
+        })
+    }
+}
+
+impl Gru {
+    /// As [`call`](Forward::call), over packed sequences.
+    ///
+    /// # Errors
+    /// If their elements or the states do not fit.
+    pub fn call_packed(
+        &self,
+        input: &PackedSequence,
+        hidden: Option<&Tensor>,
+    ) -> Result<(PackedSequence, Tensor)> {
+        packed_call(self, || {
+            let _span = composite("aten::gru", [Some(input.data()), hidden], |_| {});
+            let (output, state) = self.stack.run_packed(input, hidden, None)?;
+            Ok((output, state.hidden))
+        })
+    }
+}
+
+impl Lstm {
+    /// As [`call`](Forward::call), over packed sequences.
+    ///
+    /// # Errors
+    /// If their elements or the states do not fit.
+    pub fn call_packed(
+        &self,
+        input: &PackedSequence,
+        states: Option<(&Tensor, &Tensor)>,
+    ) -> Result<(PackedSequence, (Tensor, Tensor))> {
+        let (hidden, memory) = (states.map(|states| states.0), states.map(|states| states.1));
+        packed_call(self, || {
+            let _span = composite("aten::lstm", [Some(input.data()), hidden, memory], |_| {});
+            let (output, state) = self.stack.run_packed(input, hidden, memory)?;
+            let memory = state.memory.expect("an LSTM has a memory");
+            Ok((output, (state.hidden, memory)))
+        })
     }
 }

@@ -4,7 +4,7 @@ use super::step::{Kind, State};
 use super::weights::{Sizes, Weights};
 use crate::check::{positive, within};
 use crate::{Members, Parameter, Training, functional};
-use cresset_tensor::{Cause, Error, Result, Tensor};
+use cresset_tensor::{Autocast, Cause, Error, Result, Tensor};
 
 /// Layers on top of each other, each in one direction or in both.
 pub(super) struct Stack {
@@ -112,35 +112,15 @@ impl Stack {
         let is_batch = input.dim() == 3;
         let batched = |x: &Tensor| if is_batch { Ok(x.clone()) } else { x.unsqueeze(1) };
         let swaps = is_batch && self.batch_first;
-        let mut x = if swaps { input.transpose(0, 1)? } else { batched(input)? };
+        let x = if swaps { input.transpose(0, 1)? } else { batched(input)? };
         let batch = x.shape()[1];
-        let hidden = self.initial("h_0", hidden, &x, is_batch, self.sizes.output())?;
-        let memory = match self.kind {
-            Kind::Lstm => Some(self.initial("c_0", memory, &x, is_batch, self.sizes.hidden)?),
-            _ => None,
-        };
+        let start = self.start([hidden, memory], &x, batch, is_batch)?;
         if x.shape()[0] == 0 || batch == 0 {
             let text = format_args!("input is {:?}, expected at least one step of one sample", input.shape());
             return Err(Error::new(Cause::Shape, self.name, text));
         }
-        let mut last = Vec::new();
-        for (layer, directions) in self.weights.iter().enumerate() {
-            let mut outputs = Vec::new();
-            for (direction, weights) in directions.iter().enumerate() {
-                let at = last.len();
-                let start = State {
-                    hidden: hidden.select(0, at as isize)?,
-                    memory: memory.as_ref().map(|memory| memory.select(0, at as isize)).transpose()?,
-                };
-                let (output, end) = self.pass(&x, start, &weights.tensors(), direction == 1)?;
-                outputs.push(output);
-                last.push(end);
-            }
-            x = if outputs.len() == 1 { outputs.remove(0) } else { Tensor::cat(&refs(&outputs), -1)? };
-            if layer + 1 < self.layers && self.dropout > 0.0 {
-                x = functional::dropout(&x, self.dropout, self.training.is_on())?;
-            }
-        }
+        let (x, last) =
+            self.climb(x, &start, |x, start, weights, reverse| self.pass(x, start, weights, reverse))?;
         let x = if swaps {
             x.transpose(0, 1)?
         } else if is_batch {
@@ -149,6 +129,48 @@ impl Stack {
             x.squeeze_dim(1)?
         };
         Ok((x, gathered(&last, is_batch)?))
+    }
+
+    /// The states to start from.
+    pub(super) fn start(
+        &self,
+        [hidden, memory]: [Option<&Tensor>; 2],
+        x: &Tensor,
+        batch: usize,
+        is_batch: bool,
+    ) -> Result<State> {
+        let hidden = self.initial(("h_0", self.sizes.output()), hidden, x, batch, is_batch)?;
+        let memory = match self.kind {
+            Kind::Lstm => Some(self.initial(("c_0", self.sizes.hidden), memory, x, batch, is_batch)?),
+            _ => None,
+        };
+        Ok(State { hidden, memory })
+    }
+
+    /// From layer to layer; `pass` runs one in one direction. Gives the last layer's outputs, and the last
+    /// states of all.
+    pub(super) fn climb(
+        &self,
+        mut x: Tensor,
+        start: &State,
+        pass: impl Fn(&Tensor, State, &Weights<Tensor>, bool) -> Result<(Tensor, State)>,
+    ) -> Result<(Tensor, Vec<State>)> {
+        let mut last = Vec::new();
+        for (layer, directions) in self.weights.iter().enumerate() {
+            let mut outputs = Vec::new();
+            for (direction, weights) in directions.iter().enumerate() {
+                let at = last.len() as isize;
+                let start = start.map(|x| x.select(0, at))?;
+                let (output, end) = pass(&x, start, &weights.tensors(), direction == 1)?;
+                outputs.push(output);
+                last.push(end);
+            }
+            x = if outputs.len() == 1 { outputs.remove(0) } else { Tensor::cat(&refs(&outputs), -1)? };
+            if layer + 1 < self.layers && self.dropout > 0.0 {
+                x = functional::dropout(&x, self.dropout, self.training.is_on())?;
+            }
+        }
+        Ok((x, last))
     }
 
     /// One layer over all steps in one direction.
@@ -174,6 +196,19 @@ impl Stack {
         Ok((Tensor::stack(&refs(&outputs), 0)?, state))
     }
 
+    /// Refuses rows of another size than the weights'.
+    pub(super) fn check_rows(&self, rows: &Tensor) -> Result<()> {
+        if rows.dim() != 2 {
+            let text = format_args!(
+                "the packed elements are {:?}, expected [elements, {}]",
+                rows.shape(),
+                self.sizes.input
+            );
+            return Err(Error::new(Cause::Shape, self.name, text));
+        }
+        self.check_input(rows)
+    }
+
     fn check_input(&self, input: &Tensor) -> Result<()> {
         if !(2..=3).contains(&input.dim()) || input.shape().last() != Some(&self.sizes.input) {
             let order = if self.batch_first { "batch, steps" } else { "steps, batch" };
@@ -185,7 +220,8 @@ impl Stack {
             return Err(Error::new(Cause::Shape, self.name, text));
         }
         let dtype = self.weights[0][0].ih.tensor().dtype();
-        if input.dtype() != dtype {
+        // Inside autocast products take what comes.
+        if input.dtype() != dtype && !Autocast::here().is_enabled() {
             let text = format_args!("input is of {}, expected {dtype} as the weights are", input.dtype());
             return Err(Error::new(Cause::DType, self.name, text));
         }
@@ -195,18 +231,19 @@ impl Stack {
     /// The given states as `[layers and directions, batch, size]`, or zeros.
     fn initial(
         &self,
-        name: &str,
+        (name, size): (&str, usize),
         given: Option<&Tensor>,
         x: &Tensor,
+        batch: usize,
         is_batch: bool,
-        size: usize,
     ) -> Result<Tensor> {
-        let (count, batch) = (self.layers * self.directions(), x.shape()[1]);
+        let count = self.layers * self.directions();
         let Some(given) = given else {
             return Tensor::zeros([count, batch, size], (x.dtype(), x.device()));
         };
         let expected: &[usize] = if is_batch { &[count, batch, size] } else { &[count, size] };
-        if given.shape() != expected || given.dtype() != x.dtype() {
+        let fits = given.dtype() == x.dtype() || Autocast::here().is_enabled();
+        if given.shape() != expected || !fits {
             let text = format_args!(
                 "{name} is {} {:?}, expected {} {expected:?}",
                 given.dtype(),
@@ -219,12 +256,12 @@ impl Stack {
     }
 }
 
-fn refs(tensors: &[Tensor]) -> Vec<&Tensor> {
+pub(super) fn refs(tensors: &[Tensor]) -> Vec<&Tensor> {
     tensors.iter().collect()
 }
 
 /// States of layers and directions as one.
-fn gathered(states: &[State], is_batch: bool) -> Result<State> {
+pub(super) fn gathered(states: &[State], is_batch: bool) -> Result<State> {
     let gather = |tensors: Vec<&Tensor>| {
         let all = Tensor::stack(&tensors, 0)?;
         if is_batch { Ok(all) } else { all.squeeze_dim(1) }

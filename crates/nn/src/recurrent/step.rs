@@ -28,6 +28,23 @@ pub(super) struct State {
     pub(super) memory: Option<Tensor>,
 }
 
+impl State {
+    /// The same of hidden numbers and memory.
+    pub(super) fn map(&self, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<State> {
+        Ok(State { hidden: f(&self.hidden)?, memory: self.memory.as_ref().map(f).transpose()? })
+    }
+
+    /// States of other samples behind these.
+    pub(super) fn join(&self, others: &State) -> Result<State> {
+        let join = |a: &Tensor, b: &Tensor| Tensor::cat(&[a, b], 0);
+        let memory = match (&self.memory, &others.memory) {
+            (Some(a), Some(b)) => Some(join(a, b)?),
+            _ => None,
+        };
+        Ok(State { hidden: join(&self.hidden, &others.hidden)?, memory })
+    }
+}
+
 impl Kind {
     /// How many sums there are per hidden number.
     pub(super) fn gates(self) -> usize {
