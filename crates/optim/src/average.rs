@@ -69,7 +69,7 @@ impl Average {
         }
         let _guard = no_grad();
         let (count, weighting) = (self.count as f64, self.weighting);
-        let _span = listed("aten::_foreach_lerp_", &self.parameters);
+        let _span = listed("aten::_foreach_lerp_", &self.parameters, &[]);
         for (average, parameter) in self.parameters.iter().zip(parameters) {
             let parameter = parameter.detach()?.to(average.device())?;
             match weighting {

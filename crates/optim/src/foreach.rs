@@ -1,16 +1,27 @@
 //! Operators over lists of tensors, under torch's names: a call for each tensor inside.
 
-use crate::scope::listed;
-use crate::state::{Number, State};
-use cresset_tensor::{Result, Tensor};
+use crate::scope::{More, listed};
+use crate::state::State;
+use cresset_dispatch::observe;
+use cresset_tensor::{DType, Result, Tensor};
 
 /// Changes each tensor of a list.
 pub(crate) fn each(
     name: &'static str,
     list: &[Tensor],
+    change: impl FnMut(usize, &Tensor) -> Result<()>,
+) -> Result<()> {
+    each_by(name, list, &[], change)
+}
+
+/// As [`each`], by an operator with other arguments.
+pub(crate) fn each_by(
+    name: &'static str,
+    list: &[Tensor],
+    more: &[More<'_>],
     mut change: impl FnMut(usize, &Tensor) -> Result<()>,
 ) -> Result<()> {
-    let _span = listed(name, list);
+    let _span = listed(name, list, more);
     list.iter().enumerate().try_for_each(|(i, tensor)| change(i, tensor))
 }
 
@@ -20,7 +31,7 @@ pub(crate) fn map(
     list: &[Tensor],
     mut compute: impl FnMut(usize, &Tensor) -> Result<Tensor>,
 ) -> Result<Vec<Tensor>> {
-    let _span = listed(name, list);
+    let _span = listed(name, list, &[]);
     list.iter().enumerate().map(|(i, tensor)| compute(i, tensor)).collect()
 }
 
@@ -33,11 +44,12 @@ pub(crate) fn kept(states: &[&mut State], name: &'static str) -> Result<Vec<Tens
 pub(crate) fn count(states: &mut [&mut State]) -> Result<Vec<f64>> {
     let tensors: Vec<Tensor> =
         states.iter_mut().map(|state| state.numbers[0].tensor().cloned()).collect::<Result<_>>()?;
-    let _span = listed("aten::_foreach_add_", &tensors);
-    states
-        .iter_mut()
-        .map(|state| Number::count_traced(&mut state.numbers[0]).map(|()| state.numbers[0].get()))
-        .collect()
+    // On the host torch adds a tensor of one, whatever the counts are.
+    let one = if observe::is_watched() { Some(Tensor::number(1.0, DType::F32)?) } else { None };
+    each_by("aten::_foreach_add_", &tensors, &[More::Tensor(one.as_ref()), More::Float(1.0)], |_, steps| {
+        one.as_ref().map_or(Ok(()), |one| steps.add_scaled_(one, 1.0))
+    })?;
+    Ok(states.iter_mut().map(|state| state.numbers[0].count() as f64).collect())
 }
 
 /// The gradients with their sign, and with the pull of a decay that is not decoupled.

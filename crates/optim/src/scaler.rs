@@ -3,7 +3,7 @@
 use crate::Optimizer;
 use crate::scope::listed;
 use crate::value::check;
-use cresset_tensor::{Cause, Error, Result, Tensor, no_grad};
+use cresset_tensor::{Cause, DType, Error, Result, Tensor, no_grad};
 
 /// The numbers of a [`GradScaler`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,16 +32,25 @@ impl Default for GradScalerOptions {
     }
 }
 
-/// Where a [`GradScaler`] is.
+/// Where a [`GradScaler`] is, and the numbers it goes on by: what torch's state dict has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradScalerState {
     /// The scale.
     pub scale: f64,
+    /// What the scale is multiplied by after a while without infinite gradients.
+    pub growth_factor: f64,
+    /// What the scale is multiplied by after an infinite gradient.
+    pub backoff_factor: f64,
+    /// How many steps without infinite gradients are a while.
+    pub growth_interval: u64,
     /// How many steps there were since the scale changed.
     pub growth_tracker: u64,
 }
 
 /// Scales losses up and gradients down, and leaves out steps whose gradients are not finite.
+///
+/// Several optimizers may share one: each is stepped by its own gradients, and the scale shrinks if those
+/// of any are not finite.
 ///
 /// ```
 /// use cresset_optim::{GradScaler, GradScalerOptions, Optimizer, Sgd, SgdOptions, Tensor};
@@ -51,7 +60,7 @@ pub struct GradScalerState {
 /// let mut scaler = GradScaler::new(GradScalerOptions::default())?;
 /// scaler.scale(&weight.sum()?)?.backward()?;
 /// assert!(scaler.step(&mut optimizer)?);
-/// scaler.update();
+/// scaler.update()?;
 /// assert_eq!(weight.to_vec::<f32>()?, [0.5]);
 /// # Ok::<(), cresset_optim::Error>(())
 /// ```
@@ -61,24 +70,36 @@ pub struct GradScaler {
     /// In single precision, as torch's.
     scale: f32,
     growth_tracker: u64,
-    /// Whether a gradient of this step was not finite; none before gradients were divided.
-    found_inf: Option<bool>,
+    /// The optimizers whose gradients were looked at since the last update.
+    seen: Vec<Seen>,
+}
+
+/// An optimizer since the last update.
+#[derive(Clone, Debug)]
+struct Seen {
+    /// By which it is known again.
+    first_parameter: Tensor,
+    /// Whether a gradient was not finite.
+    found_inf: bool,
+    stepped: bool,
+}
+
+const NAME: &str = "GradScaler";
+
+fn fault(text: &str) -> Error {
+    Error::new(Cause::Argument, NAME, text)
 }
 
 impl GradScaler {
     /// A scaler.
     ///
     /// # Errors
-    /// If a scale is not above 0, a growth not above 1, or a backoff not below 1.
+    /// If a scale is not above 0, a growth not above 1, a backoff not between 0 and 1, or an interval 0.
     pub fn new(options: GradScalerOptions) -> Result<GradScaler> {
         let GradScalerOptions { init_scale, growth_factor, backoff_factor, growth_interval, .. } = options;
-        let name = "GradScaler";
-        check(name, "init_scale", init_scale, init_scale > 0.0 && init_scale.is_finite(), "above 0")?;
-        check(name, "growth_factor", growth_factor, growth_factor > 1.0, "above 1")?;
-        let allowed = backoff_factor > 0.0 && backoff_factor < 1.0;
-        check(name, "backoff_factor", backoff_factor, allowed, "above 0 and below 1")?;
-        check(name, "growth_interval", growth_interval as f64, growth_interval > 0, "at least 1")?;
-        Ok(GradScaler { options, scale: init_scale as f32, growth_tracker: 0, found_inf: None })
+        check(NAME, "init_scale", init_scale, init_scale > 0.0 && init_scale.is_finite(), "above 0")?;
+        check_factors(growth_factor, backoff_factor, growth_interval)?;
+        Ok(GradScaler { options, scale: init_scale as f32, growth_tracker: 0, seen: Vec::new() })
     }
 
     /// The loss times the scale.
@@ -93,67 +114,105 @@ impl GradScaler {
     /// gradients are clipped; [`step`](GradScaler::step) does it otherwise.
     ///
     /// # Errors
-    /// If it was done since the last [`update`](GradScaler::update), or gradients are in `f16`, where the
-    /// quotients would vanish.
+    /// If it was done since the last [`update`](GradScaler::update), if there are no gradients, or if some
+    /// are in `f16`, where the quotients would vanish.
     pub fn unscale(&mut self, optimizer: &dyn Optimizer) -> Result<()> {
         if !self.options.enabled {
             return Ok(());
         }
-        if self.found_inf.is_some() {
-            let text = "gradients are unscaled already, expected once between updates";
-            return Err(Error::new(Cause::Argument, "GradScaler", text));
+        match self.find(optimizer).map(|at| self.seen[at].stepped) {
+            Some(true) => Err(fault("the step was taken already, expected gradients to be unscaled before")),
+            Some(false) => Err(fault("gradients are unscaled already, expected once between updates")),
+            None => self.look(optimizer),
         }
+    }
+
+    /// Where the optimizer is among those seen.
+    fn find(&self, optimizer: &dyn Optimizer) -> Option<usize> {
+        let parameters = optimizer.parameters();
+        let first = parameters.iter().flatten().next()?;
+        self.seen.iter().position(|seen| seen.first_parameter.same_as(first))
+    }
+
+    fn look(&mut self, optimizer: &dyn Optimizer) -> Result<()> {
         let _guard = no_grad();
-        let grads: Vec<Tensor> = optimizer.parameters().iter().flatten().filter_map(Tensor::grad).collect();
-        if grads.iter().any(|grad| grad.dtype() == cresset_tensor::DType::F16) {
+        let parameters: Vec<Tensor> = optimizer.parameters().into_iter().flatten().collect();
+        let grads: Vec<Tensor> = parameters.iter().filter_map(Tensor::grad).collect();
+        if grads.is_empty() {
+            return Err(fault(
+                "no parameter of the optimizer has a gradient, expected a backward pass before",
+            ));
+        }
+        if grads.iter().any(|grad| grad.dtype() == DType::F16) {
             let text = "a gradient is f16, expected parameters in single precision";
-            return Err(Error::new(Cause::DType, "GradScaler", text));
+            return Err(Error::new(Cause::DType, NAME, text));
         }
         let inverse = f64::from((1.0 / f64::from(self.scale)) as f32);
-        let _span = listed("aten::_amp_foreach_non_finite_check_and_unscale_", &grads);
+        let _span = listed("aten::_amp_foreach_non_finite_check_and_unscale_", &grads, &[]);
         let mut is_finite = true;
         for grad in &grads {
             is_finite &= grad.isfinite()?.all()?.item()?.as_f64() != 0.0;
             grad.mul_(inverse)?;
         }
-        self.found_inf = Some(!is_finite);
+        let first_parameter = parameters[0].clone();
+        self.seen.push(Seen { first_parameter, found_inf: !is_finite, stepped: false });
         Ok(())
     }
 
-    /// Takes the optimizer's step, unless a gradient is not finite; gives whether it was taken.
+    /// Takes the optimizer's step, unless one of its gradients is not finite; gives whether it was taken.
     ///
     /// # Errors
-    /// As [`unscale`](GradScaler::unscale), and if the step fails.
+    /// As [`unscale`](GradScaler::unscale), if the step was taken since the last
+    /// [`update`](GradScaler::update), and if it fails.
     pub fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<bool> {
         if !self.options.enabled {
             return optimizer.step().map(|()| true);
         }
-        if self.found_inf.is_none() {
-            self.unscale(optimizer)?;
-        }
-        if self.found_inf == Some(true) {
+        let at = match self.find(optimizer) {
+            Some(at) if self.seen[at].stepped => {
+                return Err(fault("the step was taken already, expected once between updates"));
+            }
+            Some(at) => at,
+            None => {
+                self.look(optimizer)?;
+                self.seen.len() - 1
+            }
+        };
+        self.seen[at].stepped = true;
+        if self.seen[at].found_inf {
             return Ok(false);
         }
         optimizer.step().map(|()| true)
     }
 
     /// Makes the scale smaller after an infinite gradient, and larger after a while without any.
-    pub fn update(&mut self) {
-        let Some(found_inf) = self.found_inf.take() else { return };
-        if found_inf {
-            self.scale *= self.options.backoff_factor as f32;
+    ///
+    /// # Errors
+    /// If no gradients were looked at since the last update.
+    pub fn update(&mut self) -> Result<()> {
+        if !self.options.enabled {
+            return Ok(());
+        }
+        let seen = std::mem::take(&mut self.seen);
+        if seen.is_empty() {
+            return Err(fault("no gradients were looked at, expected step() or unscale() before update()"));
+        }
+        let times = |factor: f64| (f64::from(self.scale) * factor) as f32;
+        if seen.iter().any(|seen| seen.found_inf) {
+            self.scale = times(self.options.backoff_factor);
             self.growth_tracker = 0;
-            return;
+            return Ok(());
         }
         self.growth_tracker += 1;
         if self.growth_tracker == self.options.growth_interval {
-            let grown = self.scale * self.options.growth_factor as f32;
+            let grown = times(self.options.growth_factor);
             // A scale that is infinite would never come back.
             if grown.is_finite() {
                 self.scale = grown;
             }
             self.growth_tracker = 0;
         }
+        Ok(())
     }
 
     /// The scale; 1 if nothing is scaled.
@@ -161,24 +220,39 @@ impl GradScaler {
         if self.options.enabled { f64::from(self.scale) } else { 1.0 }
     }
 
-    /// The numbers that it was made with.
+    /// The numbers that it works with.
     pub fn options(&self) -> GradScalerOptions {
         self.options
     }
 
     /// Where it is.
     pub fn state_dict(&self) -> GradScalerState {
-        GradScalerState { scale: f64::from(self.scale), growth_tracker: self.growth_tracker }
+        let GradScalerOptions { growth_factor, backoff_factor, growth_interval, .. } = self.options;
+        GradScalerState {
+            scale: f64::from(self.scale),
+            growth_factor,
+            backoff_factor,
+            growth_interval,
+            growth_tracker: self.growth_tracker,
+        }
     }
 
-    /// Goes on from where another was.
+    /// Goes on from where another was, with its factors.
     ///
     /// # Errors
-    /// If the scale is not above 0 and finite.
+    /// If the scale is not above 0 and finite, or a factor is not as [`new`](GradScaler::new) takes it.
     pub fn load_state_dict(&mut self, state: GradScalerState) -> Result<()> {
-        let allowed = state.scale > 0.0 && state.scale.is_finite();
-        check("GradScaler", "scale", state.scale, allowed, "above 0")?;
-        (self.scale, self.growth_tracker) = (state.scale as f32, state.growth_tracker);
+        let GradScalerState { scale, growth_factor, backoff_factor, growth_interval, growth_tracker } = state;
+        check(NAME, "scale", scale, scale > 0.0 && scale.is_finite(), "above 0")?;
+        check_factors(growth_factor, backoff_factor, growth_interval)?;
+        self.options = GradScalerOptions { growth_factor, backoff_factor, growth_interval, ..self.options };
+        (self.scale, self.growth_tracker) = (scale as f32, growth_tracker);
         Ok(())
     }
+}
+
+fn check_factors(growth: f64, backoff: f64, interval: u64) -> Result<()> {
+    check(NAME, "growth_factor", growth, growth > 1.0, "above 1")?;
+    check(NAME, "backoff_factor", backoff, backoff > 0.0 && backoff < 1.0, "above 0 and below 1")?;
+    check(NAME, "growth_interval", interval as f64, interval > 0, "at least 1")
 }

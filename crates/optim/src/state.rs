@@ -1,6 +1,7 @@
 //! What is kept for a parameter from step to step, and how it is handed out and taken back.
 
 use crate::Value;
+use cresset_dispatch::observe;
 use cresset_tensor::{Cause, DType, Error, Result, Tensor};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -59,10 +60,32 @@ impl Number {
         *self = Number::new(value);
     }
 
-    /// One more, without a trace.
+    /// One more, without a trace. A tensor that someone watches is counted by an operator.
     pub(crate) fn count(&mut self) -> u64 {
-        self.put(self.get() + 1.0);
+        let tensor = self.tensor.take().filter(|_| observe::is_watched());
+        *self = Number { value: (self.get() + 1.0) as f32, tensor };
         self.value as u64
+    }
+
+    /// Makes the tensor as torch makes it for a parameter's first step.
+    pub(crate) fn show(&mut self, is_fused: bool) -> Result<()> {
+        if observe::is_watched() {
+            self.tensor = Some(match is_fused {
+                true => Tensor::zeros([], DType::F32)?,
+                false => Tensor::number(f64::from(self.value), DType::F32)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads the tensor, if someone watches.
+    pub(crate) fn read(&self) -> Result<()> {
+        self.tensor.as_ref().map_or(Ok(()), |tensor| tensor.item().map(drop))
+    }
+
+    /// Goes on without the tensor.
+    pub(crate) fn forget(&mut self) {
+        self.tensor = None;
     }
 
     /// Multiplies it, without a trace.

@@ -202,7 +202,7 @@ impl Algorithm for AdafactorOptions {
         Err(fused_error())
     }
 
-    fn fused(_tensors: &[Tensor], _rules: &[()]) -> Result<()> {
+    fn fused(_tensors: &[Tensor], _rules: &[()], _steps: &[Tensor]) -> Result<()> {
         Err(fused_error())
     }
 }

@@ -1,10 +1,11 @@
 //! Adam, and AdamW.
 
-use super::moments::{MEAN, SQUARE, correction, shrink_all, update, update_all};
+use super::moments::{MEAN, SQUARE, correction, decays, shrink_all, update, update_all};
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, kept, map, towards};
+use crate::foreach::{count, each_by, kept, map, towards};
+use crate::scope::More;
 use crate::state::State;
 use crate::value::{check_betas, not_negative, options};
 use cresset_tensor::ops::{AdamStep, FusedAdam, FusedAdamW};
@@ -101,15 +102,10 @@ impl Numbers {
         check_betas(name, self.betas)
     }
 
-    /// The decay of parameters, and that of gradients.
-    fn decays(&self) -> (f64, f64) {
-        if self.decoupled { (self.weight_decay, 0.0) } else { (0.0, self.weight_decay) }
-    }
-
     fn single(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {
         let grad = turned(grad, self.maximize)?;
         state.numbers[0].count_traced()?;
-        let (of_parameter, of_grad) = self.decays();
+        let (of_parameter, of_grad) = decays(self.weight_decay, self.decoupled);
         if of_parameter != 0.0 {
             parameter.mul_(1.0 - self.lr * of_parameter)?;
         }
@@ -126,7 +122,7 @@ impl Numbers {
     }
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
-        let (of_parameter, of_grad) = self.decays();
+        let (of_parameter, of_grad) = decays(self.weight_decay, self.decoupled);
         let counts = count(states)?;
         let grads = towards(grads, parameters, self.maximize, of_grad)?;
         shrink_all(parameters, self.lr, of_parameter)?;
@@ -136,13 +132,23 @@ impl Numbers {
             squares = map("aten::_foreach_maximum_", &largest, |i, largest| largest.maximum(&squares[i]))?;
             states.iter_mut().zip(&squares).for_each(|(state, largest)| state.put(LARGEST, largest.clone()));
         }
+        // Torch reads each count once for either correction.
+        for _ in 0..2 {
+            states.iter_mut().try_for_each(|state| state.numbers[0].read())?;
+        }
+        let roots: Vec<f64> = counts.iter().map(|&count| correction(self.betas.1, count).sqrt()).collect();
+        let steps: Vec<f64> =
+            counts.iter().map(|&count| -self.lr / correction(self.betas.0, count)).collect();
         let divisors = map("aten::_foreach_sqrt", &squares, |_, square| square.sqrt())?;
-        each("aten::_foreach_div_", &divisors, |i, divisor| {
-            divisor.div_(correction(self.betas.1, counts[i]).sqrt())
+        each_by("aten::_foreach_div_", &divisors, &[More::Floats(&roots)], |i, divisor| {
+            divisor.div_(roots[i])
         })?;
-        each("aten::_foreach_add_", &divisors, |_, divisor| divisor.add_(self.eps))?;
-        each("aten::_foreach_addcdiv_", parameters, |i, parameter| {
-            parameter.addcdiv_(&means[i], &divisors[i], -self.lr / correction(self.betas.0, counts[i]))
+        each_by("aten::_foreach_add_", &divisors, &[More::Float(self.eps)], |_, divisor| {
+            divisor.add_(self.eps)
+        })?;
+        let more = [More::List(&means), More::List(&divisors), More::Floats(&steps)];
+        each_by("aten::_foreach_addcdiv_", parameters, &more, |i, parameter| {
+            parameter.addcdiv_(&means[i], &divisors[i], steps[i])
         })
     }
 

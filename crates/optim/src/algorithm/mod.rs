@@ -57,8 +57,12 @@ macro_rules! fused_by {
             if offered { crate::Implementation::Fused } else { crate::Implementation::Foreach }
         }
 
-        fn fused(tensors: &[cresset_tensor::Tensor], rules: &[$rule]) -> cresset_tensor::Result<()> {
-            cresset_tensor::Op::call($op, cresset_tensor::ops::Batch { tensors, rules })
+        fn fused(
+            tensors: &[cresset_tensor::Tensor],
+            rules: &[$rule],
+            steps: &[cresset_tensor::Tensor],
+        ) -> cresset_tensor::Result<()> {
+            cresset_tensor::Op::call($op, cresset_tensor::ops::Batch { tensors, rules, steps })
         }
     };
 }

@@ -130,7 +130,7 @@ impl Algorithm for MuonOptions {
         Err(no_fused("Muon", "\"single\""))
     }
 
-    fn fused(_tensors: &[Tensor], _rules: &[()]) -> Result<()> {
+    fn fused(_tensors: &[Tensor], _rules: &[()], _steps: &[Tensor]) -> Result<()> {
         Err(no_fused("Muon", "\"single\""))
     }
 }

@@ -1,6 +1,6 @@
 //! NAdam: Adam with Nesterov's momentum.
 
-use super::moments::{MEAN, SQUARE, correction, shrink_all, update, update_all};
+use super::moments::{MEAN, SQUARE, correction, decays, shrink_all, update, update_all};
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
@@ -44,11 +44,6 @@ fn check(options: &NadamOptions) -> Result<()> {
 pub type Nadam = Descent<NadamOptions>;
 
 impl NadamOptions {
-    /// The decay of parameters, and that of gradients.
-    fn decays(&self) -> (f64, f64) {
-        if self.decoupled_weight_decay { (self.weight_decay, 0.0) } else { (0.0, self.weight_decay) }
-    }
-
     /// The momentum of step `count`.
     fn mu(&self, count: f64) -> f64 {
         self.betas.0 * (1.0 - 0.5 * 0.96f64.powf(count * self.momentum_decay))
@@ -77,7 +72,7 @@ impl Algorithm for NadamOptions {
         let grad = turned(grad, self.maximize)?;
         state.numbers[0].count_traced()?;
         let count = state.numbers[0].item()?;
-        let (of_parameter, of_grad) = self.decays();
+        let (of_parameter, of_grad) = decays(self.weight_decay, self.decoupled_weight_decay);
         if of_parameter != 0.0 {
             parameter.mul_(1.0 - self.lr * of_parameter)?;
         }
@@ -95,7 +90,7 @@ impl Algorithm for NadamOptions {
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
         let counts = count(states)?;
-        let (of_parameter, of_grad) = self.decays();
+        let (of_parameter, of_grad) = decays(self.weight_decay, self.decoupled_weight_decay);
         let grads = towards(grads, parameters, self.maximize, of_grad)?;
         shrink_all(parameters, self.lr, of_parameter)?;
         let [means, squares] = update_all(states, &grads, self.betas)?;

@@ -1,6 +1,6 @@
 //! RAdam: Adam that waits until it knows the size of gradients.
 
-use super::moments::{MEAN, SQUARE, correction, shrink_all, update, update_all};
+use super::moments::{MEAN, SQUARE, correction, decays, shrink_all, update, update_all};
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
@@ -40,11 +40,6 @@ fn check(options: &RadamOptions) -> Result<()> {
 pub type Radam = Descent<RadamOptions>;
 
 impl RadamOptions {
-    /// The decay of parameters, and that of gradients.
-    fn decays(&self) -> (f64, f64) {
-        if self.decoupled_weight_decay { (self.weight_decay, 0.0) } else { (0.0, self.weight_decay) }
-    }
-
     fn step(&self, step: u64) -> RadamStep {
         RadamStep {
             lr: self.lr,
@@ -70,7 +65,7 @@ impl Algorithm for RadamOptions {
         let grad = turned(grad, self.maximize)?;
         state.numbers[0].count_traced()?;
         let count = state.numbers[0].item()?;
-        let (of_parameter, of_grad) = self.decays();
+        let (of_parameter, of_grad) = decays(self.weight_decay, self.decoupled_weight_decay);
         if of_parameter != 0.0 {
             parameter.mul_(1.0 - self.lr * of_parameter)?;
         }
@@ -88,7 +83,7 @@ impl Algorithm for RadamOptions {
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
         let counts = count(states)?;
-        let (of_parameter, of_grad) = self.decays();
+        let (of_parameter, of_grad) = decays(self.weight_decay, self.decoupled_weight_decay);
         let grads = towards(grads, parameters, self.maximize, of_grad)?;
         shrink_all(parameters, self.lr, of_parameter)?;
         let [means, squares] = update_all(states, &grads, self.betas)?;

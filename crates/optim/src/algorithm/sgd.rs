@@ -3,11 +3,12 @@
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{each, map, towards};
+use crate::foreach::{each_by, map, towards};
+use crate::scope::More;
 use crate::state::State;
 use crate::value::{not_negative, options};
 use cresset_tensor::ops::{FusedSgd, SgdStep};
-use cresset_tensor::{Cause, Error, Result, Tensor};
+use cresset_tensor::{Cause, Error, MemoryFormat, Result, Scalar, Tensor};
 
 options! {
     /// The numbers of [`Sgd`].
@@ -83,9 +84,15 @@ impl Algorithm for SgdOptions {
             let kept = states.iter().map(|state| state.find(MOMENTUM).cloned()).collect::<Option<Vec<_>>>();
             let momenta = match kept {
                 Some(momenta) => {
-                    each("aten::_foreach_mul_", &momenta, |_, momentum| momentum.mul_(self.momentum))?;
-                    each("aten::_foreach_add_", &momenta, |i, momentum| {
-                        momentum.add_scaled_(&grads[i], 1.0 - self.dampening)
+                    each_by(
+                        "aten::_foreach_mul_",
+                        &momenta,
+                        &[More::Float(self.momentum)],
+                        |_, momentum| momentum.mul_(self.momentum),
+                    )?;
+                    let more = [More::List(&grads), More::Scalar(self.share())];
+                    each_by("aten::_foreach_add_", &momenta, &more, |i, momentum| {
+                        momentum.add_scaled_(&grads[i], self.share())
                     })?;
                     momenta
                 }
@@ -100,7 +107,12 @@ impl Algorithm for SgdOptions {
                 momenta
             };
         }
-        each("aten::_foreach_add_", parameters, |i, parameter| parameter.add_scaled_(&grads[i], -self.lr))
+        each_by(
+            "aten::_foreach_add_",
+            parameters,
+            &[More::List(&grads), More::Float(-self.lr)],
+            |i, parameter| parameter.add_scaled_(&grads[i], -self.lr),
+        )
     }
 
     fn rule(&self, state: &mut State) -> Result<SgdStep> {
@@ -117,13 +129,18 @@ impl Algorithm for SgdOptions {
 }
 
 impl SgdOptions {
+    /// How much of a gradient the momentum takes; whole, as torch has it, where nothing is kept out.
+    fn share(&self) -> Scalar {
+        if self.dampening == 0.0 { Scalar::Int(1) } else { Scalar::Float(1.0 - self.dampening) }
+    }
+
     /// The momentum with one more gradient.
     fn velocity(&self, grad: &Tensor, state: &mut State) -> Result<Tensor> {
         if let Some(momentum) = state.find(MOMENTUM) {
             momentum.mul_(self.momentum)?;
-            momentum.add_scaled_(grad, 1.0 - self.dampening)?;
+            momentum.add_scaled_(grad, self.share())?;
         } else {
-            state.put(MOMENTUM, grad.detach()?.copy()?);
+            state.put(MOMENTUM, grad.detach()?.copy_in(MemoryFormat::Preserve)?);
         }
         state.tensor(MOMENTUM)
     }

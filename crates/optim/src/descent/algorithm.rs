@@ -2,7 +2,7 @@
 
 use crate::state::State;
 use crate::{Implementation, Options};
-use cresset_tensor::{Cause, Error, Key, Result, Tensor};
+use cresset_tensor::{Cause, Error, Key, MemoryFormat, Result, Tensor};
 
 /// How one kind of optimizer changes a parameter by its gradient.
 pub trait Algorithm: Options {
@@ -38,7 +38,7 @@ pub trait Algorithm: Options {
     /// # Errors
     /// If it cannot be made.
     fn first_tensor(&self, _name: &'static str, parameter: &Tensor, _grad: &Tensor) -> Result<Tensor> {
-        parameter.zeros_like()
+        parameter.zeros_like_with(MemoryFormat::Preserve)
     }
 
     /// Makes what is kept and not there yet.
@@ -80,11 +80,12 @@ pub trait Algorithm: Options {
     /// If there is no fused form.
     fn rule(&self, state: &mut State) -> Result<Self::Rule>;
 
-    /// Takes the fused step: each parameter is followed by its gradient and what is kept.
+    /// Takes the fused step: each parameter is followed by its gradient and what is kept. `steps` are the
+    /// counts of steps as tensors, while someone watches.
     ///
     /// # Errors
     /// If tensors do not fit together, or there is no fused form.
-    fn fused(tensors: &[Tensor], rules: &[Self::Rule]) -> Result<()>;
+    fn fused(tensors: &[Tensor], rules: &[Self::Rule], steps: &[Tensor]) -> Result<()>;
 }
 
 /// The error of an algorithm without a fused form.

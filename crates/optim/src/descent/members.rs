@@ -2,7 +2,10 @@
 
 use super::{Algorithm, Group};
 use crate::Implementation;
-use crate::state::State;
+use crate::foreach::each_by;
+use crate::scope::More;
+use crate::state::{Number, State};
+use cresset_dispatch::observe;
 use cresset_tensor::{Cause, Error, Result, Tensor};
 use std::collections::BTreeMap;
 
@@ -14,6 +17,8 @@ pub(super) struct Members<A: Algorithm> {
     slots: Vec<Slot>,
     /// What the fused step is called with, kept for its memory alone.
     tensors: Vec<Tensor>,
+    /// Counts of steps, where someone watches the fused step.
+    steps: Vec<Tensor>,
     rules: Vec<A::Rule>,
 }
 
@@ -37,7 +42,14 @@ impl<A: Algorithm> Members<A> {
         }
         let slot = |parameter| Slot { parameter, state: None, before: State::default() };
         let slots = parameters.into_iter().map(slot).collect();
-        Ok(Members { options, initial_lr: None, slots, tensors: Vec::new(), rules: Vec::new() })
+        Ok(Members {
+            options,
+            initial_lr: None,
+            slots,
+            tensors: Vec::new(),
+            steps: Vec::new(),
+            rules: Vec::new(),
+        })
     }
 
     pub(super) fn parameters(&self) -> impl Iterator<Item = &Tensor> {
@@ -50,12 +62,18 @@ impl<A: Algorithm> Members<A> {
 
     /// Takes a step.
     pub(super) fn step(&mut self) -> Result<()> {
-        let Some(first) = self.slots.first() else { return Ok(()) };
-        match self.options.asked().unwrap_or_else(|| A::preferred(first.parameter.device().key)) {
-            Implementation::Fused => self.fused(),
-            Implementation::Foreach => self.foreach(),
-            Implementation::Single => self.single(),
+        match self.implementation() {
+            Some(Implementation::Fused) => self.fused(),
+            Some(Implementation::Foreach) => self.foreach(),
+            Some(Implementation::Single) => self.single(),
+            None => Ok(()),
         }
+    }
+
+    /// How a step runs; none if there is nothing to step.
+    fn implementation(&self) -> Option<Implementation> {
+        let first = self.slots.first()?;
+        Some(self.options.asked().unwrap_or_else(|| A::preferred(first.parameter.device().key)))
     }
 
     fn single(&mut self) -> Result<()> {
@@ -90,8 +108,16 @@ impl<A: Algorithm> Members<A> {
 
     fn prepare(&mut self) -> Result<()> {
         let options = &self.options;
+        let is_fused = self.implementation() == Some(Implementation::Fused);
         self.slots.iter_mut().filter_map(|slot| slot.parameter.grad().map(|grad| (slot, grad))).try_for_each(
             |(slot, grad)| {
+                if slot.state.is_none() {
+                    let mut state = first(options);
+                    if let Some(steps) = state.numbers.first_mut().filter(|_| A::NUMBERS[0] == "step") {
+                        steps.show(is_fused)?;
+                    }
+                    slot.state = Some(state);
+                }
                 let state = slot.state.get_or_insert_with(|| first(options));
                 options.prepare(&slot.parameter, &grad, state)
             },
@@ -100,6 +126,7 @@ impl<A: Algorithm> Members<A> {
 
     fn fused(&mut self) -> Result<()> {
         self.prepare()?;
+        self.show_steps()?;
         for slot in &mut self.slots {
             let (Some(grad), Some(state)) = (slot.parameter.grad(), &mut slot.state) else { continue };
             slot.before.numbers.clone_from(&state.numbers);
@@ -109,18 +136,36 @@ impl<A: Algorithm> Members<A> {
                 self.tensors.push(state.tensor(name)?);
             }
         }
-        let outcome = if self.rules.is_empty() { Ok(()) } else { A::fused(&self.tensors, &self.rules) };
+        let outcome =
+            if self.rules.is_empty() { Ok(()) } else { A::fused(&self.tensors, &self.rules, &self.steps) };
         for slot in &mut self.slots {
             let (Some(_), Some(state)) = (slot.parameter.grad(), &mut slot.state) else { continue };
             match outcome {
                 Ok(()) => state.started = true,
-                Err(_) => state.numbers.clone_from(&slot.before.numbers),
+                Err(_) => {
+                    state.numbers.clone_from(&slot.before.numbers);
+                    state.numbers.iter_mut().for_each(Number::forget);
+                }
             }
         }
         // Gradients are not kept alive.
         self.tensors.clear();
         self.rules.clear();
+        self.steps.clear();
         outcome
+    }
+
+    /// While someone watches, counts the step of each parameter as torch does, by operators.
+    fn show_steps(&mut self) -> Result<()> {
+        if !observe::is_watched() || A::NUMBERS.first() != Some(&"step") {
+            return Ok(());
+        }
+        for slot in &mut self.slots {
+            if let (Some(_), Some(state)) = (slot.parameter.grad(), &mut slot.state) {
+                self.steps.push(state.numbers[0].tensor()?.clone());
+            }
+        }
+        each_by("aten::_foreach_add_", &self.steps, &[More::Int(1)], |_, steps| steps.add_(1))
     }
 
     pub(super) fn save(&self) -> Result<Vec<Saved>> {
