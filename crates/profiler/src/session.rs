@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::pauses::Pauses;
 use crate::recorder::{Wants, Window};
 use crate::stream::{Streamed, Writer};
-use crate::trace::{About, Material, Steps, Trace, build};
+use crate::trace::{About, Material, Seen, Steps, Trace, build};
 use std::path::Path;
 
 /// A session that is getting ready or recording. Dropped, it leaves nothing behind.
@@ -112,7 +112,11 @@ impl Session {
             piece: None,
         };
         let (recording, written) = match self.writer {
-            None => (Some(Recording::Memory(build(material))), Ok(())),
+            None => {
+                let mut trace = build(material);
+                trace.memory.keep_seen(&mut Seen::default());
+                (Some(Recording::Memory(trace)), Ok(()))
+            }
             Some(writer) => {
                 let (streamed, written) = writer.finish(stop);
                 let material = Material { logs: Vec::new(), ..material };

@@ -2,7 +2,7 @@
 
 use super::{Averages, Grouping};
 use crate::names;
-use crate::trace::{Event, EventKind, NONE, Trace};
+use crate::trace::{Event, EventKind, MemoryEvent, NONE, Trace};
 use cresset_trace::Row;
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -90,9 +90,14 @@ fn add_events(rows: &mut Rows, trace: &Trace, grouping: Grouping) {
     // A row is found by numbers where possible: texts are compared once per name.
     let mut known = HashMap::new();
     let mut row_of = vec![NONE; trace.records.len()];
+    let mut stray = stray_memory(trace).next().map(|event| event.time);
     for event in trace.events() {
         if is_left_out(&event, grouping) {
             continue;
+        }
+        // Rows stand in the order of time, and so does that of memory.
+        if stray.take_if(|time| *time < event.start()).is_some() {
+            rows.find(memory_row());
         }
         let i = event.index();
         if event.record().before {
@@ -216,11 +221,18 @@ fn add_device_work(rows: &mut Rows, trace: &Trace) {
     }
 }
 
+fn stray_memory(trace: &Trace) -> impl Iterator<Item = &MemoryEvent> {
+    trace.memory.events.iter().filter(|event| event.event.is_none())
+}
+
+fn memory_row() -> Row {
+    Row { key: names::MEMORY.to_owned(), device_type: "CPU".to_owned(), ..Row::default() }
+}
+
 /// Memory that moved outside all events has a row of its own.
 fn add_stray_memory(rows: &mut Rows, trace: &Trace) {
-    for event in trace.memory.events.iter().filter(|event| event.event.is_none()) {
-        let row =
-            rows.find(Row { key: names::MEMORY.to_owned(), device_type: "CPU".to_owned(), ..Row::default() });
+    for event in stray_memory(trace) {
+        let row = rows.find(memory_row());
         let row = &mut rows.rows[row];
         let bytes = event.report.bytes;
         let (total, own) = if event.report.device.is_cpu() {

@@ -171,8 +171,11 @@ fn is_tensor(input: &Input) -> bool {
     matches!(input, Input::Tensor(_) | Input::Tensors(_))
 }
 
-/// torch's four lists, one element per argument.
+/// torch's four lists, one element per argument; none for a call without arguments.
 fn arguments(json: &mut Json<'_>, inputs: &[Input]) {
+    if inputs.is_empty() {
+        return;
+    }
     json.raw(",\"Concrete Inputs\":").list(inputs, |json, input| {
         json.text(&names::concrete(input));
     });

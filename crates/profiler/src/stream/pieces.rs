@@ -6,7 +6,7 @@ use crate::chunk::{Chunk, End, Entry, Filler, Name, What};
 use crate::error::{Error, Result};
 use crate::log::ThreadLog;
 use crate::stack;
-use crate::trace::{Material, Trace, build};
+use crate::trace::{Material, Seen, Trace, build};
 use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -85,11 +85,13 @@ impl Streamed {
     fn piece(&self, range: (u64, u64), context: &mut Context) -> Result<Trace> {
         let fault = |source| Error::Read { path: self.path.clone(), source };
         let mut logs = Vec::new();
-        for (thread, open) in self.threads.iter().zip(&mut context.0) {
+        for (thread, open) in self.threads.iter().zip(&mut context.open) {
             logs.push(self.replay(thread, range, open).map_err(fault)?);
         }
         let material = self.material.as_ref().ok_or_else(|| fault(io::ErrorKind::NotFound.into()))?;
-        Ok(build(Material { logs, piece: Some(range), ..material.clone() }))
+        let mut trace = build(Material { logs, piece: Some(range), ..material.clone() });
+        trace.memory.keep_seen(&mut context.seen);
+        Ok(trace)
     }
 
     /// A thread's log as it was, from one tick to another, and after the calls that were `open` then.
@@ -139,11 +141,15 @@ impl Whole {
 }
 
 /// Calls that reach from one piece into the next, by thread.
-struct Context(Vec<Vec<Whole>>);
+struct Context {
+    /// Calls of each thread that go on in the next piece.
+    open: Vec<Vec<Whole>>,
+    seen: Seen,
+}
 
 impl Context {
     fn new(threads: usize) -> Context {
-        Context(vec![Vec::new(); threads])
+        Context { open: vec![Vec::new(); threads], seen: Seen::default() }
     }
 }
 

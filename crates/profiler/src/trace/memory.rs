@@ -3,6 +3,7 @@
 use super::order;
 use cresset_dispatch::Device;
 use cresset_dispatch::memory::Report;
+use std::collections::HashSet;
 
 /// Memory that was taken or given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,30 @@ impl MemoryUse {
     }
 }
 
+/// Host memory that was taken while someone looked, from one piece of a trace to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    addresses: HashSet<usize>,
+    total: Option<u64>,
+}
+
+impl Seen {
+    /// Whether a report is of memory that was seen being taken; its total becomes that of such memory.
+    fn keeps(&mut self, event: &mut MemoryEvent) -> bool {
+        let total = self.total.get_or_insert_with(|| event.before());
+        let report = &mut event.report;
+        let known = match report.bytes >= 0 {
+            true => self.addresses.insert(report.address) || report.bytes > 0,
+            false => self.addresses.remove(&report.address),
+        };
+        if known {
+            *total = total.saturating_add_signed(report.bytes);
+            report.allocated = *total;
+        }
+        known
+    }
+}
+
 /// All reports of a trace, by time.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -64,6 +89,12 @@ impl Memory {
             totals.iter().flat_map(|(_, events)| events.iter().copied()).collect();
         events.sort_by_key(|event| event.time);
         Memory { events, totals }
+    }
+
+    /// Leaves out host memory that is given back and was taken before anyone looked: torch does not report
+    /// it either. Totals are those of what is left.
+    pub(crate) fn keep_seen(&mut self, seen: &mut Seen) {
+        self.events.retain_mut(|event| event.report.device != Device::CPU || seen.keeps(event));
     }
 
     /// What was handed out on `device` at two moments; 0 if it never reported.

@@ -15,7 +15,7 @@ mod work;
 pub(crate) use build::{Material, Steps, build};
 pub use event::{DeviceEvent, Event};
 pub(crate) use link::Link;
-pub(crate) use memory::Memory;
+pub(crate) use memory::{Memory, Seen};
 pub use memory::{MemoryEvent, MemoryUse};
 pub use record::{EventKind, Phase};
 pub(crate) use record::{NONE, Names, Record};
