@@ -286,7 +286,7 @@ class Machine:
             machine.block(one["do"])
             return machine.tensors[one["gives"]]
 
-        self.tensors[one["to"]] = torch.utils.checkpoint.checkpoint(again, *self.list(names), use_reentrant=False)
+        self.tensors[one["to"]] = torch.utils.checkpoint.checkpoint(again, *self.list(names), use_reentrant=False, preserve_rng_state=False)
 
     def do_function(self, names, one):
         back = one["backward"]

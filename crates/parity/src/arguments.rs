@@ -111,10 +111,11 @@ impl<'a> Arguments<'a> {
 
     /// The element type and device of a new tensor; `dtype` unless said otherwise.
     pub fn options(&self, dtype: DType) -> Result<Options> {
-        let dtype = self.or(KEYWORD, "dtype", dtype)?;
+        let named: Option<DType> = self.get(KEYWORD, "dtype")?;
+        let (dtype, names_dtype) = (named.unwrap_or(dtype), named.is_some());
         let _: Option<String> = self.get(KEYWORD, "device")?;
         let _: Option<bool> = self.get(KEYWORD, "requires_grad")?;
-        Ok(Options { dtype, device: self.device })
+        Ok(Options { dtype, device: self.device, names_dtype })
     }
 
     fn value(&self, position: usize, name: &str) -> Option<&'a Value> {

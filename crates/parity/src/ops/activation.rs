@@ -3,7 +3,7 @@
 use super::Entry;
 use crate::arguments::Arguments;
 use cresset_tensor::ops::Approximate;
-use cresset_tensor::{Cause, Error, Result, Tensor};
+use cresset_tensor::{Cause, Error, Result, Scalar, Tensor};
 
 fn input(a: &Arguments<'_>) -> Result<Tensor> {
     a.get(0, "input")
@@ -21,21 +21,25 @@ fn approximate(a: &Arguments<'_>) -> Result<Approximate> {
 }
 
 pub(super) const OPS: &[Entry] = &[
-    Entry::one("nn.functional.celu", |a| input(a)?.celu(a.or(1, "alpha", 1.0)?))
-        .in_place(|x, a| x.celu_(a.or(1, "alpha", 1.0)?)),
-    Entry::one("nn.functional.elu", |a| input(a)?.elu(a.or(1, "alpha", 1.0)?))
-        .in_place(|x, a| x.elu_(a.or(1, "alpha", 1.0)?)),
+    Entry::one("nn.functional.celu", |a| input(a)?.celu(a.or(1, "alpha", Scalar::Float(1.0))?))
+        .in_place(|x, a| x.celu_(a.or(1, "alpha", Scalar::Float(1.0))?)),
+    Entry::one("nn.functional.elu", |a| input(a)?.elu(a.or(1, "alpha", Scalar::Float(1.0))?))
+        .in_place(|x, a| x.elu_(a.or(1, "alpha", Scalar::Float(1.0))?)),
     Entry::one("nn.functional.gelu", |a| input(a)?.gelu(approximate(a)?)),
     Entry::one("nn.functional.glu", |a| input(a)?.glu(a.or(1, "dim", -1)?)),
-    Entry::one("nn.functional.hardshrink", |a| input(a)?.hardshrink(a.or(1, "lambd", 0.5)?)),
+    Entry::one("nn.functional.hardshrink", |a| input(a)?.hardshrink(a.or(1, "lambd", Scalar::Float(0.5))?)),
     Entry::one("nn.functional.hardsigmoid", |a| input(a)?.hardsigmoid()).in_place(|x, _| x.hardsigmoid_()),
     Entry::one("nn.functional.hardswish", |a| input(a)?.hardswish()).in_place(|x, _| x.hardswish_()),
     Entry::one("nn.functional.hardtanh", |a| {
-        input(a)?.hardtanh(a.or(1, "min_val", -1.0)?, a.or(2, "max_val", 1.0)?)
+        input(a)?.hardtanh(a.or(1, "min_val", Scalar::Float(-1.0))?, a.or(2, "max_val", Scalar::Float(1.0))?)
     })
-    .in_place(|x, a| x.hardtanh_(a.or(1, "min_val", -1.0)?, a.or(2, "max_val", 1.0)?)),
-    Entry::one("nn.functional.leaky_relu", |a| input(a)?.leaky_relu(a.or(1, "negative_slope", 0.01)?))
-        .in_place(|x, a| x.leaky_relu_(a.or(1, "negative_slope", 0.01)?)),
+    .in_place(|x, a| {
+        x.hardtanh_(a.or(1, "min_val", Scalar::Float(-1.0))?, a.or(2, "max_val", Scalar::Float(1.0))?)
+    }),
+    Entry::one("nn.functional.leaky_relu", |a| {
+        input(a)?.leaky_relu(a.or(1, "negative_slope", Scalar::Float(0.01))?)
+    })
+    .in_place(|x, a| x.leaky_relu_(a.or(1, "negative_slope", Scalar::Float(0.01))?)),
     Entry::one("nn.functional.logsigmoid", |a| input(a)?.logsigmoid()),
     Entry::one("nn.functional.mish", |a| input(a)?.mish()).in_place(|x, _| x.mish_()),
     Entry::one("nn.functional.prelu", |a| input(a)?.prelu(&a.get(1, "weight")?)),
@@ -44,13 +48,13 @@ pub(super) const OPS: &[Entry] = &[
     Entry::one("nn.functional.selu", |a| input(a)?.selu()).in_place(|x, _| x.selu_()),
     Entry::one("nn.functional.silu", |a| input(a)?.silu()).in_place(|x, _| x.silu_()),
     Entry::one("nn.functional.softplus", |a| {
-        input(a)?.softplus(a.or(1, "beta", 1.0)?, a.or(2, "threshold", 20.0)?)
+        input(a)?.softplus(a.or(1, "beta", Scalar::Int(1))?, a.or(2, "threshold", Scalar::Int(20))?)
     }),
-    Entry::one("nn.functional.softshrink", |a| input(a)?.softshrink(a.or(1, "lambd", 0.5)?)),
+    Entry::one("nn.functional.softshrink", |a| input(a)?.softshrink(a.or(1, "lambd", Scalar::Float(0.5))?)),
     Entry::one("nn.functional.softsign", |a| input(a)?.softsign()),
     Entry::one("nn.functional.tanhshrink", |a| input(a)?.tanhshrink()),
     Entry::one("nn.functional.threshold", |a| {
-        input(a)?.threshold(a.get(1, "threshold")?, a.get(2, "value")?)
+        input(a)?.threshold(a.get::<Scalar>(1, "threshold")?, a.get::<Scalar>(2, "value")?)
     })
-    .in_place(|x, a| x.threshold_(a.get(1, "threshold")?, a.get(2, "value")?)),
+    .in_place(|x, a| x.threshold_(a.get::<Scalar>(1, "threshold")?, a.get::<Scalar>(2, "value")?)),
 ];

@@ -34,21 +34,11 @@ fn rounding(a: &Arguments<'_>) -> Result<Rounding> {
 
 /// Bounds of which one may be missing.
 fn clamp(x: &Tensor, min: Option<Term>, max: Option<Term>) -> Result<Tensor> {
-    match (min, max) {
-        (Some(min), Some(max)) => x.clamp(&min, &max),
-        (Some(min), None) => x.clamp_min(&min),
-        (None, Some(max)) => x.clamp_max(&max),
-        (None, None) => Err(Error::new(Cause::Argument, "aten::clamp", "needs a bound")),
-    }
+    x.clamp_between(min.as_ref().map(Into::into), max.as_ref().map(Into::into))
 }
 
 fn clamp_(x: &Tensor, min: Option<Term>, max: Option<Term>) -> Result<()> {
-    match (min, max) {
-        (Some(min), Some(max)) => x.clamp_(&min, &max),
-        (Some(min), None) => x.clamp_min_(&min),
-        (None, Some(max)) => x.clamp_max_(&max),
-        (None, None) => Err(Error::new(Cause::Argument, "aten::clamp_", "needs a bound")),
-    }
+    x.clamp_between_(min.as_ref().map(Into::into), max.as_ref().map(Into::into))
 }
 
 /// A method of a tensor and an operand.
@@ -144,12 +134,12 @@ pub(super) const OPS: &[Entry] = &[
     tensors!("logical_xor", logical_xor, logical_xor_),
     operand!("lt", lt, lt_),
     Entry::one("max.binary", |a| match a.get::<Either<Tensor, isize>>(1, "other")? {
-        Either::One(other) => a.get::<Tensor>(0, "input")?.maximum(&other),
+        Either::One(other) => a.get::<Tensor>(0, "input")?.max_of(&other),
         Either::Other(dim) => a.get::<Tensor>(0, "input")?.max_dim(dim, false).map(|[values, _]| values),
     }),
     tensors!("maximum", maximum),
     Entry::one("min.binary", |a| match a.get::<Either<Tensor, isize>>(1, "other")? {
-        Either::One(other) => a.get::<Tensor>(0, "input")?.minimum(&other),
+        Either::One(other) => a.get::<Tensor>(0, "input")?.min_of(&other),
         Either::Other(dim) => a.get::<Tensor>(0, "input")?.min_dim(dim, false).map(|[values, _]| values),
     }),
     tensors!("minimum", minimum),

@@ -170,7 +170,7 @@ fn convolved(a: &Arguments<'_>, convolve: Convolve) -> Result<Tensor> {
 fn margin(name: &str) -> Result<Margin> {
     match name {
         "same" => Ok(Margin::Same),
-        "valid" => Ok(Margin::By(PerDim::from_elem(0, 1))),
+        "valid" => Ok(Margin::Valid),
         other => Err(Error::new(Cause::Argument, "", format_args!("{other:?} is no padding"))),
     }
 }

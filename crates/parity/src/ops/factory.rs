@@ -63,7 +63,11 @@ fn arange(a: &Arguments<'_>) -> Result<Tensor> {
     let range = Arange { start, end, step: a.or(2, "step", Scalar::Int(1))? };
     match a.get::<Option<DType>>(KEYWORD, "dtype")? {
         Some(dtype) => Tensor::arange_with(range, a.options(dtype)?),
-        None => Tensor::arange(range)?.to(a.options(DType::F32)?.device),
+        None => {
+            let device = a.options(DType::F32)?.device;
+            let made = Tensor::arange(range)?;
+            if device.is_cpu() { Ok(made) } else { made.to(device) }
+        }
     }
 }
 

@@ -29,7 +29,7 @@ fn diagonal(a: &Arguments<'_>) -> Result<[isize; 3]> {
 fn padding(a: &Arguments<'_>) -> Result<Padding> {
     let value: Option<Scalar> = a.get(3, "value")?;
     Ok(match a.or(2, "mode", "constant".to_owned())?.as_str() {
-        "constant" => Padding::Constant(value.unwrap_or(Scalar::Int(0))),
+        "constant" => value.map_or(Padding::Zeros, Padding::Constant),
         "reflect" if value.is_none() => Padding::Reflect,
         "replicate" if value.is_none() => Padding::Replicate,
         "circular" if value.is_none() => Padding::Circular,

@@ -6,9 +6,15 @@ use cresset_tensor::ops::{Argmax, Argmin, Between, Kinds, Norm};
 use cresset_tensor::{Cause, DType, Error, Op as _, Result, Scalar, Tensor};
 
 type Dims = Vec<isize>;
+type OneOrSome = Either<isize, Dims>;
 
 /// The input, the dimensions and whether they stay.
 fn over(a: &Arguments<'_>) -> Result<(Tensor, Option<Dims>, bool)> {
+    Ok((a.get(0, "input")?, a.get(1, "dim")?, a.or(2, "keepdim", false)?))
+}
+
+/// As [`over`], where one dimension and a list of it are not the same.
+fn question(a: &Arguments<'_>) -> Result<(Tensor, Option<OneOrSome>, bool)> {
     Ok((a.get(0, "input")?, a.get(1, "dim")?, a.or(2, "keepdim", false)?))
 }
 
@@ -39,17 +45,27 @@ fn own_type(x: &Tensor, a: &Arguments<'_>) -> Result<()> {
 
 /// The correction of a variance, which older calls say by `unbiased`.
 fn spread(a: &Arguments<'_>) -> Result<(Tensor, Dims, f64, bool)> {
-    let x = a.get(0, "input")?;
-    if let Ok(Some(unbiased)) = a.get::<Option<bool>>(1, "unbiased") {
-        let (dims, keep) = (a.or(KEYWORD, "dim", vec![])?, a.or(KEYWORD, "keepdim", false)?);
-        return Ok((x, dims, if unbiased { 1.0 } else { 0.0 }, keep));
-    }
     let correction = a.or(KEYWORD, "correction", Scalar::Int(1))?.as_f64();
-    Ok((x, a.or(1, "dim", vec![])?, correction, a.or(KEYWORD, "keepdim", false)?))
+    Ok((a.get(0, "input")?, a.or(1, "dim", vec![])?, correction, a.or(KEYWORD, "keepdim", false)?))
 }
 
-fn sorting(a: &Arguments<'_>) -> Result<(Tensor, isize, bool, bool)> {
-    let stable = a.or(KEYWORD, "stable", false)?;
+/// As [`spread`], for an estimate that is unbiased or not; nothing if a correction says which.
+fn unbiased(a: &Arguments<'_>) -> Result<Option<(Tensor, Dims, bool, bool)>> {
+    if a.get::<Option<Scalar>>(KEYWORD, "correction")?.is_some() {
+        return Ok(None);
+    }
+    if !["dim", "unbiased"].iter().enumerate().any(|(i, name)| a.has(i + 1, name)) {
+        return Ok(None);
+    }
+    let (x, keep) = (a.get(0, "input")?, a.or(3, "keepdim", false)?);
+    if let Ok(Some(unbiased)) = a.get::<Option<bool>>(1, "unbiased") {
+        return Ok(Some((x, a.or(KEYWORD, "dim", vec![])?, unbiased, keep)));
+    }
+    Ok(Some((x, a.or(1, "dim", vec![])?, a.or(2, "unbiased", true)?, keep)))
+}
+
+fn sorting(a: &Arguments<'_>) -> Result<(Tensor, isize, bool, Option<bool>)> {
+    let stable = a.get(KEYWORD, "stable")?;
     Ok((a.get(0, "input")?, a.or(1, "dim", -1)?, a.or(2, "descending", false)?, stable))
 }
 
@@ -125,12 +141,14 @@ pub(super) const OPS: &[Entry] = &[
         let (x, dims): (Tensor, Dims) = (a.get(0, "input")?, a.or(2, "dim", vec![])?);
         x.vector_norm(a.or(1, "ord", 2.0)?, &dims, a.or(3, "keepdim", false)?, dtype(a)?)
     }),
-    Entry::one("all", |a| match over(a)? {
-        (x, Some(dims), keep) => x.all_dims(&dims, keep),
+    Entry::one("all", |a| match question(a)? {
+        (x, Some(Either::One(dim)), keep) => x.all_dim(dim, keep),
+        (x, Some(Either::Other(dims)), keep) => x.all_dims(&dims, keep),
         (x, None, _) => x.all(),
     }),
-    Entry::one("any", |a| match over(a)? {
-        (x, Some(dims), keep) => x.any_dims(&dims, keep),
+    Entry::one("any", |a| match question(a)? {
+        (x, Some(Either::One(dim)), keep) => x.any_dim(dim, keep),
+        (x, Some(Either::Other(dims)), keep) => x.any_dims(&dims, keep),
         (x, None, _) => x.any(),
     }),
     Entry::one("count_nonzero", |a| {
@@ -171,10 +189,22 @@ pub(super) const OPS: &[Entry] = &[
         x.logsumexp(&dims, keep)
     }),
     Entry::one("var", |a| {
+        if let Some((x, dims, unbiased, keep)) = unbiased(a)? {
+            return x.var_unbiased(&dims, unbiased, keep);
+        }
+        if !a.has(KEYWORD, "correction") {
+            return a.get::<Tensor>(0, "input")?.var();
+        }
         let (x, dims, correction, keep) = spread(a)?;
         x.var_dims(&dims, correction, keep)
     }),
     Entry::one("std", |a| {
+        if let Some((x, dims, unbiased, keep)) = unbiased(a)? {
+            return x.std_unbiased(&dims, unbiased, keep);
+        }
+        if !a.has(KEYWORD, "correction") {
+            return a.get::<Tensor>(0, "input")?.std();
+        }
         let (x, dims, correction, keep) = spread(a)?;
         x.std_dims(&dims, correction, keep)
     }),

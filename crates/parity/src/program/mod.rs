@@ -28,6 +28,7 @@ use crate::golden::Passed;
 use crate::value::Value;
 use crate::{modules, optim};
 use cresset_optim::Implementation;
+use cresset_tensor::Autocast;
 use cursor::Cursor;
 use generate::Start;
 use operation::Operation;
@@ -120,6 +121,7 @@ enum What {
     Scope(String, Block),
     NoGrad(Block),
     Inference(Block),
+    Autocast(Autocast, Block),
     /// It must fail, and what it made until then is gone.
     Fails(Block),
     Repeat(u64, Block),

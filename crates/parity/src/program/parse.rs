@@ -8,6 +8,7 @@ use super::{Derived, Made, MadeOptimizer, Owner, Program, Setting, Statement, Wh
 use crate::golden::Passed;
 use crate::{modules, optim};
 use cresset_optim::Implementation;
+use cresset_tensor::{Autocast, DType};
 use std::sync::Arc;
 
 /// Blocks inside blocks, threads at once, and rounds of one loop: no more.
@@ -190,6 +191,10 @@ impl Parser {
             "scope" => What::Scope(main.text()?.to_owned(), inner(self)?),
             "no_grad" => What::NoGrad(self.block(main, depth + 1)?),
             "inference" => What::Inference(self.block(main, depth + 1)?),
+            "autocast" => {
+                let enabled = at.member("enabled").map_or(Ok(true), |truth| truth.truth())?;
+                What::Autocast(Autocast::to(lower(main)?).enabled(enabled), inner(self)?)
+            }
             "fails" => What::Fails(self.block(main, depth + 1)?),
             "repeat" => What::Repeat(main.count(MOST_ROUNDS)?, inner(self)?),
             "train" => What::Train(self.known_module(main)?, true),
@@ -263,8 +268,17 @@ impl Parser {
     }
 }
 
+/// An element type that autocast can cast to.
+fn lower(at: &Cursor<'_>) -> Read<DType> {
+    match at.text()? {
+        "bf16" => Ok(DType::BF16),
+        "f16" => Ok(DType::F16),
+        other => at.fault(format_args!("{other:?} is nothing to cast to, \"bf16\" and \"f16\" are")),
+    }
+}
+
 /// The kinds of statements: the member that tells, and those that may stand beside it.
-const KINDS: [(&str, &[&str]); 22] = [
+const KINDS: [(&str, &[&str]); 23] = [
     ("call", &["args", "kwargs", "to"]),
     ("module", &["args", "kwargs", "to"]),
     ("gradient", &["wrt", "retain_graph", "create_graph", "to"]),
@@ -275,6 +289,7 @@ const KINDS: [(&str, &[&str]); 22] = [
     ("scope", &["do"]),
     ("no_grad", &[]),
     ("inference", &[]),
+    ("autocast", &["do", "enabled"]),
     ("fails", &[]),
     ("repeat", &["do"]),
     ("train", &[]),

@@ -120,6 +120,10 @@ impl Machine {
                 self.block(block, own)
             }
             What::Inference(block) => in_inference_mode(|| self.block(block, own)),
+            What::Autocast(region, block) => {
+                let _guard = region.enter().map_err(told)?;
+                self.block(block, own)
+            }
             What::Repeat(rounds, block) => (0..*rounds).try_for_each(|_| self.block(block, own)),
             What::Fails(block) => match self.clone().block(block, own) {
                 Err(_) => Ok(()),
