@@ -9,9 +9,9 @@ const NO_PADDING: u64 = u64::MAX;
 
 pub(super) fn register(npu: Key) {
     IndexSelect::table()
-        .register(npu, |op, [x, index], out| aclnn::index_select(x, op.dim as i64, index, out));
+        .register(npu, |op, [x, index], out| aclnn::index_select(x, *op.dim as i64, index, out));
     IndexAdd::table().register(npu, |op, [x, source, index], out| {
-        aclnn::index_add(x, op.dim as i64, index, source, op.alpha, out)
+        aclnn::index_add(x, *op.dim as i64, index, source, op.alpha, out)
     });
     Embedding::table().register(npu, |_, [weight, indices], out| aclnn::embedding(weight, indices, out));
     EmbeddingDenseBackward::table().register(npu, |op, [grad, indices], out| {

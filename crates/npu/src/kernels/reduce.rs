@@ -21,11 +21,11 @@ pub(super) fn register(npu: Key) {
             aclnn::inplace_copy(values, x)?;
             return aclnn::inplace_zero(indices);
         }
-        aclnn::max_dim(x, op.dim as i64, op.keep, values, indices)
+        aclnn::max_dim(x, *op.dim as i64, op.keep, values, indices)
     });
     Argmax::table().register(npu, |op, [x], out| match op.dim {
         _ if x.dim() == 0 => aclnn::inplace_zero(out),
-        Some(dim) => aclnn::arg_max(x, dim as i64, op.keep, out),
+        Some(dim) => aclnn::arg_max(x, *dim as i64, op.keep, out),
         None => aclnn::arg_max(&x.reshape([x.numel()])?, 0, false, &out.reshape(())?),
     });
 }

@@ -144,7 +144,7 @@ fn gradients_of_activations() {
         let [grad, y] = [&x[0], &x[1]];
         Ok(vec![
             ThresholdBackward { threshold: Scalar::Float(0.1) }.call([grad, y])?,
-            SoftplusBackward { beta: 2.0, threshold: 1.0 }.call([grad, y])?,
+            SoftplusBackward { beta: 2.0.into(), threshold: 1.0.into() }.call([grad, y])?,
             TanhBackward.call([grad, y])?,
             SigmoidBackward.call([grad, y])?,
             LogSoftmaxBackward { dim: 1 }.call([grad, y])?,
@@ -330,7 +330,7 @@ fn steps_of_adam() {
             for count in 1..=5 {
                 // The second parameter is a step behind, as one that had no gradient once.
                 let rules = [count + 1, count].map(|step_count| AdamStep { step: step_count, ..step });
-                FusedAdam.call(Batch { tensors: &tensors, rules: &rules })?;
+                FusedAdam.call(Batch { tensors: &tensors, rules: &rules, steps: &[] })?;
             }
             Ok(tensors)
         });
