@@ -6,6 +6,7 @@ mod command;
 mod custom_operator;
 mod execution_trace;
 mod memory_timeline;
+mod mixed_precision;
 mod optimizer_steps;
 mod parity;
 mod profile;
