@@ -64,7 +64,10 @@ pub use cresset_tensor as tensor;
 pub use cresset_trace as trace;
 
 pub use cresset_kernels::{set_threads, threads, with_threads};
-pub use cresset_tensor::{DType, Device, Error, Result, Scalar, Tensor, manual_seed, no_grad, tensor};
+pub use cresset_tensor::{
+    Autocast, DType, Device, Error, Result, Scalar, Tensor, autocast, manual_seed, no_grad, tensor,
+    without_autocast,
+};
 pub use device::{device, load_npu};
 pub use peak::peak;
 
