@@ -58,15 +58,12 @@ fn ours(changes: &[MemoryChange]) -> Kinds {
     kinds
 }
 
-/// torch's. The numbers that it wraps in tensors, `mul_(0.9)` takes 8 bytes, are there before the call
-/// and count as input; here the call makes them.
+/// torch's.
 fn theirs() -> Kinds {
     let recorded = std::fs::read_to_string("tests/golden/profiler/memory_timeline.json").unwrap();
     let recorded: Vec<(String, u64, String)> = serde_json::from_str(&recorded).unwrap();
     let mut kinds = Kinds::new();
     for (action, bytes, category) in recorded {
-        let wrapped = bytes == 8 && category == "INPUT";
-        let category = if wrapped { "TEMPORARY".to_owned() } else { category };
         *kinds.entry((action, category, bytes)).or_default() += 1;
     }
     kinds

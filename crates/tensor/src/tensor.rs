@@ -169,9 +169,7 @@ impl Tensor {
     /// The tensor as observers see it.
     pub fn argument(&self) -> TensorArgument<'_> {
         let (shape, strides, dtype) = (self.shape(), self.strides(), self.dtype().name());
-        // A number that stands for a tensor is nobody's: it goes with its call.
-        let source = (!self.is_number()).then_some(self as &dyn Identified);
-        TensorArgument { shape, strides, dtype, source }
+        TensorArgument { shape, strides, dtype, source: Some(self) }
     }
 
     /// `dim` counted from the front; negative ones count from the back.

@@ -45,6 +45,10 @@ fn own_type(x: &Tensor, a: &Arguments<'_>) -> Result<()> {
 
 /// The correction of a variance, which older calls say by `unbiased`.
 fn spread(a: &Arguments<'_>) -> Result<(Tensor, Dims, f64, bool)> {
+    if let Ok(Some(unbiased)) = a.get::<Option<bool>>(1, "unbiased") {
+        let (dims, keep) = (a.or(KEYWORD, "dim", vec![])?, a.or(KEYWORD, "keepdim", false)?);
+        return Ok((a.get(0, "input")?, dims, f64::from(u8::from(unbiased)), keep));
+    }
     let correction = a.or(KEYWORD, "correction", Scalar::Int(1))?.as_f64();
     Ok((a.get(0, "input")?, a.or(1, "dim", vec![])?, correction, a.or(KEYWORD, "keepdim", false)?))
 }
