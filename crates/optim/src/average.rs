@@ -56,26 +56,42 @@ impl Average {
     /// # Errors
     /// If they are not as many, or not of the same shapes, as when it was made.
     pub fn update(&mut self, parameters: &[Tensor]) -> Result<()> {
+        let (count, weighting) = (self.count as f64, self.weighting);
+        self.take(parameters, |average, parameter| match weighting {
+            Weighting::Equal => average.lerp_(parameter, 1.0 / (count + 1.0)),
+            Weighting::Decay(decay) => average.lerp_(parameter, 1.0 - decay),
+        })
+    }
+
+    /// As [`update`](Average::update), by a rule of one's own: it is given an average, the present value
+    /// and how many values were taken in, and gives the new average. Torch's `avg_fn`.
+    ///
+    /// # Errors
+    /// As [`update`](Average::update), and if the rule fails.
+    pub fn update_by(
+        &mut self,
+        parameters: &[Tensor],
+        rule: impl Fn(&Tensor, &Tensor, u64) -> Result<Tensor>,
+    ) -> Result<()> {
+        let count = self.count;
+        self.take(parameters, |average, parameter| average.copy_(&rule(average, parameter, count)?))
+    }
+
+    /// The first values as they are, and later ones as `change` says.
+    fn take(&mut self, parameters: &[Tensor], change: impl Fn(&Tensor, &Tensor) -> Result<()>) -> Result<()> {
         check_count("Average", "parameters", parameters.len(), self.parameters.len())?;
         for (average, parameter) in self.parameters.iter().zip(parameters) {
-            if average.shape() != parameter.shape() {
-                let text = format_args!(
-                    "a parameter has shape {:?}, expected {:?}",
-                    parameter.shape(),
-                    average.shape()
-                );
-                return Err(Error::new(Cause::Shape, "Average", text));
-            }
+            check_shape(parameter, average)?;
         }
         let _guard = no_grad();
-        let (count, weighting) = (self.count as f64, self.weighting);
         let _span = listed("aten::_foreach_lerp_", &self.parameters, &[]);
         for (average, parameter) in self.parameters.iter().zip(parameters) {
             let parameter = parameter.detach()?.to(average.device())?;
-            match weighting {
-                _ if self.count == 0 || !average.dtype().is_float() => average.copy_(&parameter)?,
-                Weighting::Equal => average.lerp_(&parameter, 1.0 / (count + 1.0))?,
-                Weighting::Decay(decay) => average.lerp_(&parameter, 1.0 - decay)?,
+            // Counts of batches and their kind have no average.
+            if self.count == 0 || !average.dtype().is_float() {
+                average.copy_(&parameter)?;
+            } else {
+                change(average, &parameter)?;
             }
         }
         self.count += 1;
@@ -98,6 +114,7 @@ impl Average {
     /// If they are not as many, or not of the same shapes.
     pub fn copy_to(&self, parameters: &[Tensor]) -> Result<()> {
         check_count("Average", "parameters", parameters.len(), self.parameters.len())?;
+        self.parameters.iter().zip(parameters).try_for_each(|(average, to)| check_shape(to, average))?;
         let _guard = no_grad();
         self.parameters.iter().zip(parameters).try_for_each(|(average, parameter)| parameter.copy_(average))
     }
@@ -108,9 +125,21 @@ impl Average {
     /// If they are not as many, or not of the same shapes.
     pub fn load(&mut self, parameters: &[Tensor], count: u64) -> Result<()> {
         check_count("Average", "parameters", parameters.len(), self.parameters.len())?;
+        self.parameters
+            .iter()
+            .zip(parameters)
+            .try_for_each(|(average, saved)| check_shape(saved, average))?;
         let _guard = no_grad();
         self.parameters.iter().zip(parameters).try_for_each(|(average, saved)| average.copy_(saved))?;
         self.count = count;
         Ok(())
     }
+}
+
+fn check_shape(parameter: &Tensor, average: &Tensor) -> Result<()> {
+    if parameter.shape() == average.shape() {
+        return Ok(());
+    }
+    let text = format_args!("a parameter has shape {:?}, expected {:?}", parameter.shape(), average.shape());
+    Err(Error::new(Cause::Shape, "Average", text))
 }

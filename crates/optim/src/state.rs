@@ -2,7 +2,7 @@
 
 use crate::Value;
 use cresset_dispatch::observe;
-use cresset_tensor::{Cause, DType, Error, Result, Tensor};
+use cresset_tensor::{Argument, Cause, DType, Error, Result, Tensor, composite};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -120,7 +120,8 @@ impl Number {
 
     /// Replaces it, by an operator.
     pub(crate) fn put_traced(&mut self, value: f64) -> Result<()> {
-        self.tensor()?.copy_(&Tensor::new(value as f32)?)?;
+        let made = as_tensor(value as f32)?;
+        self.tensor()?.copy_(&made)?;
         self.value = value as f32;
         Ok(())
     }
@@ -129,6 +130,19 @@ impl Number {
     pub(crate) fn item(&mut self) -> Result<f64> {
         Ok(self.tensor()?.item()?.as_f64())
     }
+}
+
+/// A number as a tensor, by the calls that `torch.as_tensor` makes.
+fn as_tensor(value: f32) -> Result<Tensor> {
+    let none: [&Tensor; 0] = [];
+    let made = {
+        let _span = composite("aten::empty", none, |visit| visit(Argument::Ints(&[])));
+        Tensor::new(value)?
+    };
+    for name in ["aten::to", "aten::lift_fresh"] {
+        drop(composite(name, [&made], |_| {}));
+    }
+    Ok(made)
 }
 
 /// What is kept for one parameter.

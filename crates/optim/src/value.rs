@@ -271,6 +271,13 @@ pub(crate) fn not_negative(optimizer: &'static str, numbers: &[(&str, f64)]) -> 
     })
 }
 
+/// Refuses numbers that are infinite or none.
+pub(crate) fn finite(optimizer: &'static str, numbers: &[(&str, f64)]) -> Result<()> {
+    numbers
+        .iter()
+        .try_for_each(|&(name, value)| check(optimizer, name, value, value.is_finite(), "a finite number"))
+}
+
 /// Refuses betas outside of `[0, 1)`.
 pub(crate) fn check_betas(optimizer: &'static str, betas: (f64, f64)) -> Result<()> {
     [("betas.0", betas.0), ("betas.1", betas.1)].into_iter().try_for_each(|(name, beta)| {

@@ -5,7 +5,7 @@ use crate::Implementation;
 use crate::descent::{Algorithm, Descent, no_fused};
 use crate::foreach::{count, each, map};
 use crate::state::State;
-use crate::value::{check as check_number, not_negative, options};
+use crate::value::{check as check_number, finite, not_negative, options};
 use cresset_tensor::{DType, Error, Key, Result, Tensor};
 
 options! {
@@ -34,6 +34,7 @@ fn check(options: &AdafactorOptions) -> Result<()> {
     let AdafactorOptions { lr, beta2_decay, eps: (eps1, eps2), d, weight_decay, .. } = *options;
     let eps1 = ("eps.0", eps1.unwrap_or(0.0));
     not_negative("Adafactor", &[("lr", lr), eps1, ("eps.1", eps2), ("weight_decay", weight_decay)])?;
+    finite("Adafactor", &[("beta2_decay", beta2_decay), ("d", d)])?;
     check_number("Adafactor", "beta2_decay", beta2_decay, beta2_decay <= 0.0, "at most 0")?;
     check_number("Adafactor", "d", d, d >= 1.0, "at least 1")?;
     if options.implementation == Some(Implementation::Fused) {
@@ -62,6 +63,11 @@ fn epsilon(dtype: DType) -> f64 {
 fn root_mean_square(tensor: &Tensor) -> Result<f64> {
     let norm = tensor.vector_norm(2.0, &[], false, None)?.item()?.as_f64();
     Ok(norm / (tensor.numel() as f64).sqrt())
+}
+
+/// Bounds elements from below, by the operator that torch calls for it.
+fn at_least(tensor: &Tensor, least: f64) -> Result<()> {
+    tensor.clamp_between_(Some(least.into()), None)
 }
 
 /// What is kept for a parameter.
@@ -104,7 +110,7 @@ impl AdafactorOptions {
                 }
                 let estimate = rows.matmul(columns)?;
                 let mean = rows.mean_dims(&[-2], true)?;
-                mean.clamp_min_(eps1)?;
+                at_least(&mean, eps1)?;
                 estimate.div_(&mean)?;
                 Ok(estimate)
             }
@@ -164,7 +170,7 @@ impl Algorithm for AdafactorOptions {
         }
         let eps1 = self.eps1(parameter);
         let update = self.variance(&AdafactorOptions::kept(state)?, &grad, fresh, eps1)?;
-        update.clamp_min_(eps1 * eps1)?;
+        at_least(&update, eps1 * eps1)?;
         update.rsqrt_()?;
         update.mul_(&grad)?;
         self.move_by(parameter, &update, length).map(drop)

@@ -5,7 +5,7 @@ use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
 use crate::foreach::{count, each, kept, map, towards};
 use crate::state::State;
-use crate::value::{not_negative, options};
+use crate::value::{finite, not_negative, options};
 use cresset_tensor::ops::{AsgdStep, FusedAsgd};
 use cresset_tensor::{Result, Tensor};
 
@@ -30,7 +30,8 @@ options! {
 }
 
 fn check(options: &AsgdOptions) -> Result<()> {
-    not_negative("ASGD", &[("lr", options.lr), ("weight_decay", options.weight_decay)])
+    not_negative("ASGD", &[("lr", options.lr), ("weight_decay", options.weight_decay)])?;
+    finite("ASGD", &[("lambd", options.lambd), ("alpha", options.alpha), ("t0", options.t0)])
 }
 
 /// Stochastic gradient descent that also keeps the average of where it has been, as `ax` in its state.

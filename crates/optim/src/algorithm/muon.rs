@@ -3,7 +3,7 @@
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent, no_fused};
 use crate::state::State;
-use crate::value::{check as check_number, choices, not_negative, options};
+use crate::value::{check as check_number, choices, finite, not_negative, options};
 use cresset_tensor::{Cause, DType, Error, Key, Result, Tensor};
 
 /// How the learning rate follows from the shape of a matrix.
@@ -48,6 +48,8 @@ fn check(options: &MuonOptions) -> Result<()> {
         "Muon",
         &[("lr", lr), ("weight_decay", weight_decay), ("momentum", momentum), ("eps", eps)],
     )?;
+    let (a, b, c) = options.ns_coefficients;
+    finite("Muon", &[("ns_coefficients.0", a), ("ns_coefficients.1", b), ("ns_coefficients.2", c)])?;
     check_number("Muon", "ns_steps", ns_steps as f64, ns_steps < 100, "below 100")
 }
 
@@ -68,7 +70,7 @@ impl MuonOptions {
         if is_tall {
             x = x.numpy_t()?;
         }
-        let norm = x.vector_norm(2.0, &[], false, None)?.clamp_min(self.eps)?;
+        let norm = x.vector_norm(2.0, &[], false, None)?.clamp_between(Some(self.eps.into()), None)?;
         x.div_(&norm)?;
         for _ in 0..self.ns_steps {
             let gram = x.matmul(&x.numpy_t()?)?;

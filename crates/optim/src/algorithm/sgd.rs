@@ -6,7 +6,7 @@ use crate::descent::{Algorithm, Descent};
 use crate::foreach::{each_by, map, towards};
 use crate::scope::More;
 use crate::state::State;
-use crate::value::{not_negative, options};
+use crate::value::{finite, not_negative, options};
 use cresset_tensor::ops::{FusedSgd, SgdStep};
 use cresset_tensor::{Cause, Error, MemoryFormat, Result, Scalar, Tensor};
 
@@ -33,6 +33,7 @@ options! {
 fn check(options: &SgdOptions) -> Result<()> {
     let SgdOptions { lr, momentum, weight_decay, dampening, nesterov, .. } = *options;
     not_negative("SGD", &[("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)])?;
+    finite("SGD", &[("dampening", dampening)])?;
     if nesterov && (momentum <= 0.0 || dampening != 0.0) {
         let text = format_args!(
             "nesterov with momentum {momentum} and dampening {dampening}, expected a momentum above 0 and no dampening"

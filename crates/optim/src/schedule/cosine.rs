@@ -1,6 +1,6 @@
 //! Rates along a cosine, and the rate of averaged weights.
 
-use super::{Anneal, At, Schedule, check, check_list, of_group};
+use super::{Anneal, At, Schedule, check, check_list, finite, of_group};
 use cresset_tensor::Result;
 use std::f64::consts::PI;
 
@@ -34,6 +34,7 @@ impl Schedule for CosineAnnealing {
     }
 
     fn check(&self, _groups: usize) -> Result<()> {
+        finite(Self::NAME, &[("eta_min", self.eta_min)])?;
         check(Self::NAME, "t_max", self.t_max as f64, self.t_max > 0, "at least 1")
     }
 }
@@ -63,6 +64,7 @@ impl Schedule for CosineAnnealingWarmRestarts {
     }
 
     fn check(&self, _groups: usize) -> Result<()> {
+        finite(Self::NAME, &[("eta_min", self.eta_min)])?;
         check(Self::NAME, "t_0", self.t_0 as f64, self.t_0 > 0, "at least 1")?;
         check(Self::NAME, "t_mult", self.t_mult as f64, self.t_mult > 0, "at least 1")
     }

@@ -1,6 +1,6 @@
 //! Rates that rise and fall, with momentum that falls and rises.
 
-use super::{At, Schedule, check, check_list, of_group};
+use super::{At, Schedule, check, check_list, finite, of_group};
 use crate::value::choices;
 use cresset_tensor::Result;
 use std::f64::consts::PI;
@@ -41,8 +41,17 @@ pub enum CyclicMode {
 choices!(CyclicMode, "\"triangular\", \"triangular2\" or \"exp_range\"":
     Triangular = "triangular", Triangular2 = "triangular2", ExpRange = "exp_range");
 
+/// A height of cycles as a function: torch's `scale_fn`, and by `scale_mode` what it is given.
+#[derive(Clone, Copy, Debug)]
+pub enum CyclicScale {
+    /// Of the number of the cycle, from 1.
+    OfCycle(fn(f64) -> f64),
+    /// Of the number of the step, from 0.
+    OfStep(fn(f64) -> f64),
+}
+
 /// Up and down between two rates.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Cyclic {
     /// The lowest rate, of all groups or of each.
     pub base_lr: Vec<f64>,
@@ -56,6 +65,8 @@ pub struct Cyclic {
     pub mode: CyclicMode,
     /// What the height is multiplied by each step, with [`CyclicMode::ExpRange`].
     pub gamma: f64,
+    /// A rule of one's own for the height, in the place of the mode.
+    pub scale: Option<CyclicScale>,
     /// Whether the momentum goes the other way.
     pub cycle_momentum: bool,
     /// The lowest momentum.
@@ -73,6 +84,7 @@ impl Default for Cyclic {
             step_size_down: None,
             mode: CyclicMode::Triangular,
             gamma: 1.0,
+            scale: None,
             cycle_momentum: true,
             base_momentum: vec![0.8],
             max_momentum: vec![0.9],
@@ -89,10 +101,12 @@ impl Cyclic {
         let cycle = (1.0 + turns).floor();
         let x = 1.0 + turns - cycle;
         let share = if x <= ratio { x / ratio } else { (x - 1.0) / (ratio - 1.0) };
-        let scale = match self.mode {
-            CyclicMode::Triangular => 1.0,
-            CyclicMode::Triangular2 => 1.0 / 2f64.powf(cycle - 1.0),
-            CyclicMode::ExpRange => self.gamma.powf(epoch as f64),
+        let scale = match (self.scale, self.mode) {
+            (Some(CyclicScale::OfCycle(scale)), _) => scale(cycle),
+            (Some(CyclicScale::OfStep(scale)), _) => scale(epoch as f64),
+            (None, CyclicMode::Triangular) => 1.0,
+            (None, CyclicMode::Triangular2) => 1.0 / 2f64.powf(cycle - 1.0),
+            (None, CyclicMode::ExpRange) => self.gamma.powf(epoch as f64),
         };
         share * scale
     }
@@ -116,6 +130,7 @@ impl Schedule for Cyclic {
 
     fn check(&self, groups: usize) -> Result<()> {
         check(Self::NAME, "step_size_up", self.step_size_up as f64, self.step_size_up > 0, "at least 1")?;
+        finite(Self::NAME, &[("gamma", self.gamma)])?;
         check_list(Self::NAME, "base_lr", &self.base_lr, groups)?;
         check_list(Self::NAME, "max_lr", &self.max_lr, groups)?;
         check_list(Self::NAME, "base_momentum", &self.base_momentum, groups)?;
@@ -232,6 +247,10 @@ impl Schedule for OneCycle {
         let share = self.pct_start;
         check(Self::NAME, "total_steps", self.total_steps as f64, self.total_steps > 0, "at least 1")?;
         check(Self::NAME, "pct_start", share, (0.0..=1.0).contains(&share), "from 0 to 1")?;
+        for (name, factor) in [("div_factor", self.div_factor), ("final_div_factor", self.final_div_factor)] {
+            let allowed = factor > 0.0 && factor.is_finite();
+            check(Self::NAME, name, factor, allowed, "a finite number above 0")?;
+        }
         check_list(Self::NAME, "max_lr", &self.max_lr, groups)?;
         check_list(Self::NAME, "base_momentum", &self.base_momentum, groups)?;
         check_list(Self::NAME, "max_momentum", &self.max_momentum, groups)

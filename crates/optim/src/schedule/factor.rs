@@ -1,6 +1,6 @@
 //! Rates multiplied by a factor now and then.
 
-use super::{At, Schedule, check};
+use super::{At, Schedule, check, finite};
 use cresset_tensor::{Cause, Error, Result};
 
 /// A function of the count of steps.
@@ -91,6 +91,7 @@ impl Schedule for StepEvery {
     }
 
     fn check(&self, _groups: usize) -> Result<()> {
+        finite(Self::NAME, &[("gamma", self.gamma)])?;
         check(Self::NAME, "step_size", self.step_size as f64, self.step_size > 0, "at least 1")
     }
 }
@@ -117,6 +118,10 @@ impl Schedule for MultiStep {
     fn closed(&self, at: At) -> Option<f64> {
         let passed = self.milestones.iter().filter(|&&milestone| milestone <= at.epoch).count();
         Some(at.base * self.gamma.powi(passed as i32))
+    }
+
+    fn check(&self, _groups: usize) -> Result<()> {
+        finite(Self::NAME, &[("gamma", self.gamma)])
     }
 }
 
@@ -195,7 +200,8 @@ impl Schedule for Linear {
     fn check(&self, _groups: usize) -> Result<()> {
         let Linear { start_factor: start, end_factor: end, .. } = *self;
         check(Self::NAME, "start_factor", start, start > 0.0 && start <= 1.0, "above 0 and at most 1")?;
-        check(Self::NAME, "end_factor", end, (0.0..=1.0).contains(&end), "from 0 to 1")
+        check(Self::NAME, "end_factor", end, (0.0..=1.0).contains(&end), "from 0 to 1")?;
+        check(Self::NAME, "total_iters", self.total_iters as f64, self.total_iters > 0, "at least 1")
     }
 }
 
@@ -215,6 +221,10 @@ impl Schedule for Exponential {
 
     fn closed(&self, at: At) -> Option<f64> {
         Some(at.base * self.gamma.powi(at.epoch as i32))
+    }
+
+    fn check(&self, _groups: usize) -> Result<()> {
+        finite(Self::NAME, &[("gamma", self.gamma)])
     }
 }
 
@@ -250,6 +260,7 @@ impl Schedule for Polynomial {
     }
 
     fn check(&self, _groups: usize) -> Result<()> {
+        finite(Self::NAME, &[("power", self.power)])?;
         check(Self::NAME, "total_iters", self.total_iters as f64, self.total_iters > 0, "at least 1")
     }
 }

@@ -27,13 +27,14 @@ mod plateau;
 
 pub use compose::{Chained, Sequential};
 pub use cosine::{CosineAnnealing, CosineAnnealingWarmRestarts, Swa};
-pub use cycle::{Anneal, Cyclic, CyclicMode, OneCycle};
+pub use cycle::{Anneal, Cyclic, CyclicMode, CyclicScale, OneCycle};
 pub use factor::{
     Constant, Exponential, Function, Lambda, Linear, MultiStep, Multiplicative, Polynomial, StepEvery,
 };
 pub use plateau::{Direction, ReduceOnPlateau, Threshold};
 
 use crate::descent::check_count;
+use crate::value::finite;
 use crate::{Optimizer, Value};
 use cresset_tensor::{Cause, Error, Result};
 use std::collections::BTreeMap;
@@ -276,10 +277,10 @@ fn of_group(list: &[f64], group: usize) -> f64 {
     list.get(group).or(list.first()).copied().unwrap_or(0.0)
 }
 
-/// Refuses lists that are neither for all groups nor for each.
+/// Refuses lists that are neither for all groups nor for each, and numbers in them that are none.
 fn check_list(name: &'static str, what: &str, list: &[f64], groups: usize) -> Result<()> {
     if list.len() == 1 || list.len() == groups {
-        return Ok(());
+        return list.iter().try_for_each(|&number| finite(name, &[(what, number)]));
     }
     let text = format_args!("there are {} of {what}, expected 1 or {groups}", list.len());
     Err(Error::new(Cause::Argument, name, text))

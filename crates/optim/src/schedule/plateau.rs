@@ -1,6 +1,6 @@
 //! Rates that fall when a measure stops getting better.
 
-use super::{ScheduleState, check, check_list, of_group};
+use super::{ScheduleState, check, check_list, finite, of_group};
 use crate::Optimizer;
 use crate::value::choices;
 use cresset_tensor::{Cause, Error, Result};
@@ -89,10 +89,11 @@ impl ReduceOnPlateau {
     /// Takes note of a measure, and changes the rates if it is time.
     ///
     /// # Errors
-    /// If a factor is not below 1, or there is not one lowest rate for all groups or for each.
+    /// If a factor is not below 1, a number is not finite, or there is not one lowest rate for all groups or for each.
     pub fn step(&mut self, optimizer: &mut dyn Optimizer, measure: f64) -> Result<()> {
         let mut lrs = optimizer.lrs();
         check(NAME, "factor", self.factor, self.factor < 1.0, "below 1")?;
+        finite(NAME, &[("factor", self.factor), ("threshold", self.threshold), ("eps", self.eps)])?;
         check_list(NAME, "min_lr", &self.min_lr, lrs.len())?;
         self.progress.epoch += 1;
         if self.is_better(measure) {

@@ -2,6 +2,8 @@
 
 mod common;
 mod optimizers;
+mod options;
 mod scaler;
+mod schedules;
 mod state;
 mod steps;

@@ -1,7 +1,6 @@
-//! Scaled losses, averages, and schedules that are saved.
+//! Scaled losses, and averages.
 
 use cresset_optim::average::{Average, Weighting};
-use cresset_optim::schedule::*;
 use cresset_optim::*;
 use cresset_tensor::DType;
 
@@ -61,49 +60,6 @@ fn moving_averages_forget() {
     assert_eq!(x.to_vec::<f32>().unwrap(), [4.0]);
     assert!(average.update(&[]).is_err());
     assert!(Average::new(&[x], Weighting::Decay(2.0)).is_err());
-}
-
-#[test]
-fn a_saved_schedule_goes_on_where_it_was() {
-    let make = || {
-        Sgd::new(vec![parameter(1.0)], SgdOptions { lr: 0.1, momentum: 0.9, ..Default::default() }).unwrap()
-    };
-    let start = |sgd: &mut Sgd| {
-        let warm = Linear { start_factor: 0.1, end_factor: 1.0, total_iters: 5 }.start(sgd).unwrap();
-        let fall = CosineAnnealing { t_max: 20, eta_min: 0.01 }.start(sgd).unwrap();
-        Sequential::new(vec![Box::new(warm), Box::new(fall)], vec![5], sgd).unwrap()
-    };
-    let (mut one, mut two) = (make(), make());
-    let mut first = start(&mut one);
-    for _ in 0..7 {
-        first.step(&mut one).unwrap();
-    }
-    let mut second = start(&mut two);
-    two.load_state_dict(&one.state_dict().unwrap()).unwrap();
-    second.load_state_dict(&first.state_dict()).unwrap();
-    for _ in 0..30 {
-        first.step(&mut one).unwrap();
-        second.step(&mut two).unwrap();
-        assert_eq!(one.lrs(), two.lrs());
-    }
-    assert_eq!((first.epoch(), first.lrs()), (37, one.lrs()));
-}
-
-#[test]
-fn schedules_that_make_no_sense_are_refused() {
-    let mut sgd = Sgd::new(vec![parameter(1.0)], SgdOptions::default()).unwrap();
-    let error = StepEvery { step_size: 0, gamma: 0.1 }.start(&mut sgd).err().unwrap().to_string();
-    assert_eq!(error, "StepLR: step_size is 0, expected at least 1");
-    let rule = OneCycle { total_steps: 2, max_lr: vec![0.1], ..Default::default() };
-    let mut scheduler = rule.clone().start(&mut sgd).unwrap();
-    scheduler.step(&mut sgd).unwrap();
-    scheduler.step(&mut sgd).unwrap();
-    let error = scheduler.step(&mut sgd).unwrap_err().to_string();
-    assert_eq!(error, "OneCycleLR: step 3 of a schedule of 2, expected no more");
-    let mut rprop = Rprop::new(vec![parameter(1.0)], RpropOptions::default()).unwrap();
-    let error = rule.start(&mut rprop).err().unwrap().to_string();
-    assert!(error.contains("Rprop has no momentum to be cycled"), "{error}");
-    assert!(Sequential::new(vec![], vec![], &mut sgd).is_err());
 }
 
 /// Scales as torch 2.15 has them, in single precision.

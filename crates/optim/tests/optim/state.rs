@@ -70,7 +70,7 @@ fn lbfgs_goes_on_bit_for_bit() {
         let mut x = Tensor::new([-1.5f64, 2.0]).unwrap().with_grad().unwrap();
         let mut lbfgs =
             Lbfgs::new(vec![x.clone()], LbfgsOptions { max_iter: 3, ..Default::default() }).unwrap();
-        for step in 0..8 {
+        for step in 0..104 {
             if saved_after == Some(step) {
                 let state = lbfgs.state_dict().unwrap();
                 x = x.detach().unwrap().copy().unwrap().with_grad().unwrap();

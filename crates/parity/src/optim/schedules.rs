@@ -198,6 +198,7 @@ fn cyclic(k: &Keywords<'_>) -> Outcome<Cyclic> {
         step_size_down: k.get("step_size_down")?,
         mode: k.or("mode", CyclicMode::Triangular)?,
         gamma: k.or("gamma", base.gamma)?,
+        scale: base.scale,
         cycle_momentum: k.or("cycle_momentum", true)?,
         base_momentum: k.numbers("base_momentum", base.base_momentum)?,
         max_momentum: k.numbers("max_momentum", base.max_momentum)?,
