@@ -4,7 +4,7 @@
 //! `LeakyRelu::default()`.
 
 use crate::check::{refused, within};
-use crate::{Forward, Hooks, Module, Parameter, Training};
+use crate::{Forward, Hooks, Module, Parameter, Training, functional};
 use cresset_tensor::ops::Approximate;
 use cresset_tensor::{Result, Tensor};
 
@@ -225,10 +225,6 @@ impl Forward for Rrelu {
     type Output = Tensor;
 
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        if !self.training.is_on() {
-            return input.leaky_relu((self.lower + self.upper) / 2.0);
-        }
-        let slopes = Tensor::uniform(self.lower, self.upper, input.shape(), (input.dtype(), input.device()))?;
-        input.where_(&input.ge(0.0)?, &input.mul(&slopes)?)
+        functional::rrelu(input, self.lower, self.upper, self.training.is_on())
     }
 }

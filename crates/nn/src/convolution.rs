@@ -2,6 +2,7 @@
 
 use crate::check::{self, refused};
 use crate::dims::signed;
+use crate::forward::called;
 use crate::{Forward, Hooks, Module, Parameter, PerDim, init};
 use cresset_tensor::ops::{Convolving, Margin, Padding};
 use cresset_tensor::{Result, Tensor};
@@ -326,13 +327,17 @@ macro_rules! transposed {
                 self.checked()
             }
 
-            /// Computes an output of the given size, one of those that give the input's size back.
+            /// As [`call`](Forward::call), for an output of the given size, one of those that give the input's
+            /// size back.
             ///
             /// # Errors
             /// For sizes that cannot be, with those that can.
-            pub fn forward_to(&self, input: &Tensor, output_size: impl PerDim<$dims>) -> Result<Tensor> {
-                let more = self.windows.padding_for(input, output_size.numbers())?;
-                self.windows.run_with(input, &self.weight, self.bias.as_ref(), $method, more)
+            pub fn call_to(&self, input: &Tensor, output_size: impl PerDim<$dims>) -> Result<Tensor> {
+                let sizes = output_size.numbers();
+                called::<Tensor, _, _>(self, input, |input: &Tensor| {
+                    let more = self.windows.padding_for(input, sizes)?;
+                    self.windows.run_with(input, &self.weight, self.bias.as_ref(), $method, more)
+                })
             }
         }
     )*};

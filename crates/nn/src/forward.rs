@@ -45,17 +45,26 @@ pub trait Forward<Input: Tensors = Tensor>: Module {
     /// `with_modules` see it as `nn.Module: Linear_0`, with what the module calls inside. Costs two
     /// branches when there are no hooks and nobody watches.
     fn call(&self, input: Input::Ref<'_>) -> Result<Self::Output> {
-        let span = observe::span(&InCall(self));
-        let mut output = match self.hooks().and_then(|hooks| hooks.lists()) {
-            None => self.forward(input),
-            Some(lists) => lists.around(Input::own(input), |input| self.forward(input)),
-        };
-        if let (Some(_), Ok(output)) = (&span, &mut output) {
-            summary::note(output);
-        }
-        Span::end(span, &output);
-        output.map_err(|error| error.in_layer(self.class()))
+        called::<Input, _, _>(self, input, |input| self.forward(input))
     }
+}
+
+/// Runs `forward` as a call of `module`, for those that can be called in more than one way.
+pub(crate) fn called<I: Tensors, M: Module + ?Sized, O: Tensors>(
+    module: &M,
+    input: I::Ref<'_>,
+    forward: impl Fn(I::Ref<'_>) -> Result<O>,
+) -> Result<O> {
+    let span = observe::span(&InCall(module));
+    let mut output = match module.hooks().and_then(|hooks| hooks.lists()) {
+        None => forward(input),
+        Some(lists) => lists.around(I::own(input), forward),
+    };
+    if let (Some(_), Ok(output)) = (&span, &mut output) {
+        summary::note(output);
+    }
+    Span::end(span, &output);
+    output.map_err(|error| error.in_layer(module.class()))
 }
 
 /// A layer of any kind: one tensor in, one tensor out.

@@ -21,6 +21,11 @@ impl Linear {
     /// If either is 0.
     pub fn new(in_features: usize, out_features: usize) -> Result<Linear> {
         positive("Linear", &[("in_features", in_features), ("out_features", out_features)])?;
+        Linear::of_any_size(in_features, out_features)
+    }
+
+    /// As [`new`](Linear::new), also for sizes of 0.
+    pub(crate) fn of_any_size(in_features: usize, out_features: usize) -> Result<Linear> {
         let weight = Parameter::new(init::fan_in_uniform([out_features, in_features], in_features)?)?;
         Linear { weight, bias: None, hooks: Hooks::default() }.bias(true)
     }

@@ -10,19 +10,30 @@ use cresset_tensor::{Result, Tensor};
 pub trait Weighted: Module {
     /// The weight.
     fn weight(&self) -> &Parameter;
+
+    /// The dimension of the weight that outputs are counted along.
+    fn output_dim(&self) -> usize;
 }
 
+/// A line per dimension that outputs are counted along: the layers.
 macro_rules! weighted {
-    ($($layer:ident)*) => {$(
+    ($($dim:literal: $($layer:ident)*;)*) => {$($(
         impl Weighted for $layer {
             fn weight(&self) -> &Parameter {
                 &self.weight
             }
+
+            fn output_dim(&self) -> usize {
+                $dim
+            }
         }
-    )*};
+    )*)*};
 }
 
-weighted! { Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d Embedding }
+weighted! {
+    0: Linear Bilinear Conv1d Conv2d Conv3d Embedding;
+    1: ConvTranspose1d ConvTranspose2d ConvTranspose3d;
+}
 
 /// A layer whose weight is `g * v / |v|`: a length per slice of one dimension, and a direction, which
 /// are learned apart. Names of parameters are those of torch's parametrization.
@@ -40,28 +51,25 @@ pub struct WeightNorm<M> {
     layer: M,
     length: Parameter,
     direction: Parameter,
-    /// The dimensions that a length is taken over.
+    /// The dimensions that a length is taken over; none for all.
     dims: Vec<isize>,
     hooks: Hooks,
 }
 
 impl<M: Weighted> WeightNorm<M> {
-    /// `layer`, with a length for each slice of dimension `dim` of its weight, which stays what it is.
+    /// `layer`, with a length for each slice of dimension `dim` of its weight, or with one for all of it if
+    /// that is `None`. The weight stays what it is.
     ///
     /// # Errors
     /// If the weight has no such dimension.
-    pub fn new(layer: M, dim: usize) -> Result<WeightNorm<M>> {
+    pub fn new(layer: M, dim: impl Into<Option<usize>>) -> Result<WeightNorm<M>> {
         let weight = layer.weight().tensor().detach()?;
-        let rank = weight.dim();
-        check::within(
-            "WeightNorm",
-            "dim",
-            dim,
-            dim < rank,
-            format_args!("a dimension of the weight, of {rank}"),
-        )?;
-        let dims: Vec<isize> = (0..rank).filter(|&other| other != dim).map(|other| other as isize).collect();
-        let length = Parameter::new(weight.vector_norm(2.0, &dims, true, None)?)?;
+        let (rank, dim) = (weight.dim(), dim.into());
+        let expected = format_args!("a dimension of the weight, of {rank}");
+        check::within("WeightNorm", "dim", dim.unwrap_or(0), dim.is_none_or(|dim| dim < rank), expected)?;
+        let others = (0..rank).filter(|&other| dim.is_some_and(|dim| other != dim));
+        let dims: Vec<isize> = others.map(|other| other as isize).collect();
+        let length = Parameter::new(weight.vector_norm(2.0, &dims, dim.is_some(), None)?)?;
         Ok(WeightNorm {
             length,
             direction: Parameter::new(weight.copy()?)?,
@@ -74,7 +82,7 @@ impl<M: Weighted> WeightNorm<M> {
     /// The weight as it is now.
     pub fn weight(&self) -> Result<Tensor> {
         let direction = self.direction.tensor();
-        let norm = direction.vector_norm(2.0, &self.dims, true, None)?;
+        let norm = direction.vector_norm(2.0, &self.dims, !self.dims.is_empty(), None)?;
         direction.mul(&self.length.tensor().div(&norm)?)
     }
 

@@ -105,8 +105,8 @@ fn a_transposed_convolution_gives_one_of_the_sizes_that_lead_back() {
     let conv = ConvTranspose1d::new(1, 1, 3).unwrap().stride(2).unwrap();
     let x = ones(&[1, 1, 4]);
     assert_eq!(conv.call(&x).unwrap().shape(), [1, 1, 9]);
-    assert_eq!(conv.forward_to(&x, 10).unwrap().shape(), [1, 1, 10]);
-    let error = refused(conv.forward_to(&x, 11));
+    assert_eq!(conv.call_to(&x, 10).unwrap().shape(), [1, 1, 10]);
+    let error = refused(conv.call_to(&x, 11));
     assert_eq!(error, "ConvTranspose1d: output_size in dimension 0 is 11, expected 9 to 10");
 }
 
@@ -210,7 +210,7 @@ fn what_pooling_found_can_be_put_back() {
     let expected: Vec<f32> =
         (0..16).map(|i| if [5, 7, 13, 15].contains(&i) { i as f32 } else { 0.0 }).collect();
     assert_eq!(numbers(&back), expected);
-    let wider = MaxUnpool2d::new(2).unwrap().forward_to(&largest, &places, (5, 4)).unwrap();
+    let wider = MaxUnpool2d::new(2).unwrap().call_to(&largest, &places, (5, 4)).unwrap();
     assert_eq!(wider.shape(), [1, 1, 5, 4]);
 }
 

@@ -121,3 +121,44 @@ fn a_tagger_takes_its_state_along_and_learns() {
     let names: Vec<String> = model.state_dict().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names[..3], ["words.weight", "lstm.weight_ih_l0", "lstm.weight_hh_l0"]);
 }
+
+#[derive(Module)]
+struct Gpt {
+    tokens: Embedding,
+    places: Parameter,
+    layers: TransformerEncoder,
+    out: Linear,
+}
+
+impl Forward for Gpt {
+    type Output = Tensor;
+
+    fn forward(&self, tokens: &Tensor) -> Result<Tensor> {
+        let places = self.places.tensor().narrow(0, 0, tokens.shape()[1])?;
+        let x = self.tokens.call(tokens)?.add(&places)?;
+        self.out.call(&self.layers.call(Encode::new(&x).is_causal(true))?)
+    }
+}
+
+#[test]
+fn a_transformer_learns_what_comes_next_and_does_not_look_ahead() {
+    let layer = || TransformerEncoderLayer::new(16, 2, 32)?.batch_first(true)?.norm_first(true)?.dropout(0.0);
+    let layers = (0..2).map(|_| layer()).collect::<Result<Vec<_>>>().unwrap();
+    let model = Gpt {
+        tokens: Embedding::new(8, 16).unwrap(),
+        places: Parameter::new(Tensor::zeros([6, 16], ()).unwrap()).unwrap(),
+        layers: TransformerEncoder::new(layers).unwrap(),
+        out: Linear::new(16, 8).unwrap(),
+    };
+    let tokens = Tensor::new([[0i64, 1, 2, 3, 4, 5], [7, 6, 5, 4, 3, 2]]).unwrap();
+    let next = Tensor::new([1i64, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 1]).unwrap();
+    let loss = || model.call(&tokens)?.reshape([12, 8])?.cross_entropy(&next);
+    let (first, last) = train(&model, 60, 0.1, loss).unwrap();
+    assert!(last < 0.5 * first, "{first} became {last}");
+    let whole = model.call(&tokens).unwrap().narrow(1, 0, 3).unwrap().detach().unwrap();
+    let part = model.call(&tokens.narrow(1, 0, 3).unwrap()).unwrap().detach().unwrap();
+    let pairs =
+        whole.contiguous().unwrap().to_vec::<f32>().unwrap().into_iter().zip(part.to_vec::<f32>().unwrap());
+    assert!(pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-4));
+    assert_eq!(model.named_parameters()[0].0, "places");
+}

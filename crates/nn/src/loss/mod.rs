@@ -12,6 +12,7 @@
 //! # Ok::<(), cresset_nn::Error>(())
 //! ```
 
+mod adaptive;
 mod classes;
 mod distance;
 mod linear;
@@ -19,6 +20,7 @@ mod pairs;
 mod probability;
 mod sequence;
 
+pub use adaptive::AdaptiveLogSoftmaxWithLoss;
 pub use classes::*;
 pub use cresset_tensor::ops::Reduction;
 pub use distance::*;

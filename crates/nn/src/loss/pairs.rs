@@ -2,7 +2,7 @@
 
 use super::{Reduction, losses};
 use crate::check::within;
-use crate::{Forward, Hooks, Module};
+use crate::{Forward, Hooks, Module, functional};
 use cresset_tensor::ops::TripletMargin;
 use cresset_tensor::{Result, Tensor};
 
@@ -103,15 +103,8 @@ impl Forward<(Tensor, Tensor, Tensor)> for TripletMarginWithDistanceLoss {
     type Output = Tensor;
 
     fn forward(&self, (anchor, positive, negative): (&Tensor, &Tensor, &Tensor)) -> Result<Tensor> {
-        let (near, mut far) = ((self.distance)(anchor, positive)?, (self.distance)(anchor, negative)?);
-        if self.swap {
-            far = far.minimum(&(self.distance)(positive, negative)?)?;
-        }
-        let lacking = near.sub(&far)?.add(self.margin)?.clamp_min(0)?;
-        match self.reduction {
-            Reduction::None => Ok(lacking),
-            Reduction::Mean => lacking.mean(),
-            Reduction::Sum => lacking.sum(),
-        }
+        let Self { distance, margin, swap, reduction, .. } = self;
+        let triplet = [anchor, positive, negative];
+        functional::triplet_margin_with_distance_loss(triplet, distance, *margin, *swap, *reduction)
     }
 }

@@ -1,5 +1,6 @@
 //! Normalization by the channels of a batch.
 
+use super::anew::weigh_the_same;
 use super::{held, ones, statistical, statistics, tensor, zeros};
 use crate::{Buffer, Forward, Hooks, Module, Parameter, Training, check};
 use cresset_tensor::ops::BatchNorm;
@@ -60,7 +61,7 @@ fn count(seen: &Buffer, momentum: Option<f64>) -> Result<f64> {
     let _guard = no_grad();
     let seen = seen.tensor();
     seen.add_(1)?;
-    match momentum {
+    match momentum.filter(|_| !weigh_the_same()) {
         Some(momentum) => Ok(momentum),
         None => Ok(1.0 / seen.item()?.as_f64()),
     }

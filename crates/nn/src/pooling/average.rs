@@ -102,8 +102,7 @@ macro_rules! powers {
 
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
                 check::rank(stringify!($name), input, &[$dims + 1, $dims + 2])?;
-                let places = self.windows.kernel.iter().product();
-                functional::lp_pool(input, self.norm_type, places, self.windows.pooling(), $pool)
+                functional::lp_pool::<$dims>(input, self.norm_type, self.windows.pooling(), $pool)
             }
         }
     )*};

@@ -1,6 +1,7 @@
 //! The largest element of each window, and the way back.
 
 use super::{Windows, sliding};
+use crate::forward::called;
 use crate::{Forward, Members, Module, PerDim, check, functional};
 use cresset_tensor::{Result, Tensor};
 
@@ -128,15 +129,18 @@ macro_rules! unpools {
                 Ok($name { windows })
             }
 
-            /// Puts maxima back into planes of the given size.
-            pub fn forward_to(
+            /// As [`call`](Forward::call), into planes of the given size.
+            pub fn call_to(
                 &self,
                 input: &Tensor,
                 indices: &Tensor,
                 output_size: impl PerDim<$dims>,
             ) -> Result<Tensor> {
-                check::rank(stringify!($name), input, &[$dims + 1, $dims + 2])?;
-                functional::max_unpool(input, indices, &output_size.numbers())
+                let sizes = output_size.numbers();
+                called::<(Tensor, Tensor), _, _>(self, (input, indices), |(input, indices): (&Tensor, &Tensor)| {
+                    check::rank(stringify!($name), input, &[$dims + 1, $dims + 2])?;
+                    functional::max_unpool(input, indices, &sizes)
+                })
             }
         }
 

@@ -2,10 +2,12 @@
 
 mod adaptive;
 mod average;
+mod fractional;
 mod maximum;
 
 pub use adaptive::*;
 pub use average::*;
+pub use fractional::*;
 pub use maximum::*;
 
 use crate::check;

@@ -36,7 +36,7 @@ macro_rules! unpool {
                     let last = &sizes[sizes.len().saturating_sub($dims)..];
                     let sizes: [usize; $dims] =
                         last.try_into().map_err(|_| unknown("output_size", "too short"))?;
-                    layer.forward_to(&input, &indices, sizes)
+                    layer.call_to(&input, &indices, sizes)
                 }
             }
         })

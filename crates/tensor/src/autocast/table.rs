@@ -32,6 +32,7 @@ const LOWER: &[&str] = &[
 ];
 
 const SINGLE: &[&str] = &[
+    "aten::_linalg_svd",
     "aten::adaptive_avg_pool3d",
     "aten::adaptive_max_pool3d",
     "aten::avg_pool3d",
@@ -41,11 +42,14 @@ const SINGLE: &[&str] = &[
     "aten::cosine_embedding_loss",
     "aten::cross_entropy_loss",
     "aten::ctc_loss",
+    "aten::fractional_max_pool2d",
+    "aten::fractional_max_pool3d",
     "aten::grid_sampler",
     "aten::hinge_embedding_loss",
     "aten::huber_loss",
     "aten::kl_div",
     "aten::l1_loss",
+    "aten::linalg_svdvals",
     "aten::margin_ranking_loss",
     "aten::max_pool3d",
     "aten::max_unpool2d",
