@@ -80,3 +80,8 @@ pub mod prelude {
     pub use cresset_tensor::indexing::{Ellipsis, NewAxis, slice};
     pub use cresset_tensor::tensor;
 }
+
+/// The programs of the guide, compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/nn.md")]
+struct GuideToModels;
