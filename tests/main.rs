@@ -2,6 +2,7 @@
 
 mod allocations;
 mod architecture;
+mod checkpoint;
 mod command;
 mod custom_operator;
 mod execution_trace;

@@ -4,7 +4,7 @@
 //! `LeakyRelu::default()`.
 
 use crate::check::{refused, within};
-use crate::{Forward, Hooks, Module, Parameter, Training, functional};
+use crate::{Forward, Hooks, Module, Overwrite, Parameter, Training, functional};
 use cresset_tensor::ops::Approximate;
 use cresset_tensor::{Result, Tensor};
 
@@ -226,5 +226,11 @@ impl Forward for Rrelu {
 
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         functional::rrelu(input, self.lower, self.upper, self.training.is_on())
+    }
+}
+
+impl Overwrite for Rrelu {
+    fn overwrite(&self, input: &Tensor) -> Result<()> {
+        functional::rrelu_(input, self.lower, self.upper, self.training.is_on())
     }
 }

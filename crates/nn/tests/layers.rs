@@ -259,7 +259,11 @@ fn what_fails_inside_a_layer_is_told_in_its_name_and_the_operator_s() {
 
 #[test]
 fn layers_write_over_their_input_on_demand() {
-    let layers: [(Box<Layer>, Box<Layer>); 6] = [
+    let [random, random_in_place] = [Rrelu::default(), Rrelu::default()];
+    random.eval();
+    random_in_place.eval();
+    let layers: [(Box<Layer>, Box<Layer>); 7] = [
+        (Box::new(random), Box::new(random_in_place.inplace())),
         (Box::new(Relu), Box::new(Relu.inplace())),
         (Box::new(Silu), Box::new(Silu.inplace())),
         (Box::new(Elu { alpha: 0.5 }), Box::new(Elu { alpha: 0.5 }.inplace())),

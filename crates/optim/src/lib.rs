@@ -7,13 +7,14 @@
 //! - [`descent`](mod@descent): what they share: groups, state dicts, hooks, choosing the form;
 //! - [`schedule`]: learning rates over time; [`average`]: averages of parameters;
 //!   [`GradScaler`]: losses in half precision;
-//! - `value` and `state`: options by name, and what is kept from step to step.
+//! - `value`, `state` and `flat`: options by name, what is kept from step to step, and both as files hold them.
 
 #![forbid(unsafe_code)]
 
 pub mod algorithm;
 pub mod average;
 pub mod descent;
+mod flat;
 mod foreach;
 mod hooks;
 mod lbfgs;

@@ -215,6 +215,19 @@ impl GradScaler {
         Ok(())
     }
 
+    /// As [`update`](GradScaler::update), but sets the scale: torch's `update(new_scale)`.
+    ///
+    /// # Errors
+    /// If the scale is not above 0 and finite.
+    pub fn update_to(&mut self, scale: f64) -> Result<()> {
+        check(NAME, "scale", scale, scale > 0.0 && scale.is_finite(), "above 0")?;
+        if self.options.enabled {
+            self.scale = scale as f32;
+            self.seen.clear();
+        }
+        Ok(())
+    }
+
     /// The scale; 1 if nothing is scaled.
     pub fn get_scale(&self) -> f64 {
         if self.options.enabled { f64::from(self.scale) } else { 1.0 }

@@ -27,17 +27,6 @@ pub struct GroupState {
     pub initial_lr: Option<f64>,
 }
 
-impl StateDict {
-    /// The tensors with names such as `state.0.exp_avg`, to be written to a file.
-    pub fn tensors(&self) -> impl Iterator<Item = (String, &Tensor)> {
-        let each = |(i, state)| {
-            let named = move |(name, tensor)| (format!("state.{i}.{name}"), tensor);
-            <&BTreeMap<String, Tensor>>::into_iter(state).map(named)
-        };
-        self.state.iter().enumerate().flat_map(each)
-    }
-}
-
 /// A number that torch keeps as a tensor of one element, in single precision: the count of steps above
 /// all. Where operators must show in a profile as torch's do, it is a tensor here too.
 #[derive(Clone, Debug)]

@@ -49,18 +49,33 @@ pub fn gumbel_softmax(logits: &Tensor, tau: f64, hard: bool, dim: isize) -> Resu
 /// # Errors
 /// If `lower` is above `upper`.
 pub fn rrelu(input: &Tensor, lower: f64, upper: f64, training: bool) -> Result<Tensor> {
-    crate::check::within(
-        "rrelu",
-        "lower",
-        lower,
-        lower <= upper,
-        format_args!("at most upper, which is {upper}"),
-    )?;
-    if !training {
-        return input.leaky_relu((lower + upper) / 2.0);
+    match slopes(input, lower, upper, training)? {
+        Some(slopes) => input.mul(&slopes),
+        None => input.leaky_relu((lower + upper) / 2.0),
     }
-    let slopes = Tensor::uniform(lower, upper, input.shape(), (input.dtype(), input.device()))?;
-    input.where_(&input.ge(0.0)?, &input.mul(&slopes)?)
+}
+
+/// [`rrelu`] in place.
+///
+/// # Errors
+/// If `lower` is above `upper`.
+pub fn rrelu_(input: &Tensor, lower: f64, upper: f64, training: bool) -> Result<()> {
+    match slopes(input, lower, upper, training)? {
+        Some(slopes) => input.mul_(&slopes),
+        None => input.leaky_relu_((lower + upper) / 2.0),
+    }
+}
+
+/// What each element is multiplied by, if that is drawn.
+fn slopes(input: &Tensor, lower: f64, upper: f64, training: bool) -> Result<Option<Tensor>> {
+    let expected = format_args!("at most upper, which is {upper}");
+    crate::check::within("rrelu", "lower", lower, lower <= upper, expected)?;
+    if !training {
+        return Ok(None);
+    }
+    let drawn = Tensor::uniform(lower, upper, input.shape(), (input.dtype(), input.device()))?;
+    let keeps = input.detach()?.ge(0.0)?;
+    drawn.masked_fill(&keeps, 1.0).map(Some)
 }
 
 /// What an anchor lacks to be closer to a positive than to a negative by `margin`, by a `distance` of one's

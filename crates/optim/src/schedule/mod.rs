@@ -23,6 +23,7 @@ mod compose;
 mod cosine;
 mod cycle;
 mod factor;
+mod flat;
 mod plateau;
 
 pub use compose::{Chained, Sequential};

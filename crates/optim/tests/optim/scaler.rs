@@ -109,6 +109,23 @@ fn gradients_that_are_not_numbers_leave_the_step_out_too() {
 }
 
 #[test]
+fn a_scale_can_be_set_between_steps() {
+    let x = parameter(1.0);
+    let mut sgd = Sgd::new(vec![x.clone()], SgdOptions { lr: 0.5, ..Default::default() }).unwrap();
+    let mut scaler = GradScaler::new(GradScalerOptions::default()).unwrap();
+    scaler.scale(&x.sum().unwrap()).unwrap().backward().unwrap();
+    scaler.step(&mut sgd).unwrap();
+    scaler.update_to(8.0).unwrap();
+    assert_eq!((scaler.get_scale(), scaler.state_dict().growth_tracker), (8.0, 0));
+    sgd.zero_grad();
+    scaler.scale(&x.sum().unwrap()).unwrap().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [8.0]);
+    assert!(scaler.step(&mut sgd).unwrap(), "the step before is forgotten");
+    let error = scaler.update_to(f64::NAN).unwrap_err().to_string();
+    assert_eq!(error, "GradScaler: scale is NaN, expected above 0");
+}
+
+#[test]
 fn a_scaler_that_saw_no_gradients_says_so() {
     let x = parameter(1.0);
     let mut sgd = Sgd::new(vec![x.clone()], SgdOptions::default()).unwrap();

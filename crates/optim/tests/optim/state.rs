@@ -12,7 +12,8 @@ fn a_loaded_state_goes_on_bit_for_bit() {
             give(&first, step);
             one.step().unwrap();
         }
-        let state = one.state_dict().unwrap();
+        // By way of what a file holds.
+        let state = StateDict::from_tensors(one.state_dict().unwrap().to_tensors().unwrap()).unwrap();
         for (to, from) in second.iter().zip(&first) {
             let _guard = cresset_tensor::no_grad();
             to.copy_(from).unwrap();
@@ -41,7 +42,7 @@ fn a_state_is_a_copy_that_later_steps_leave_alone() {
     adam.step().unwrap();
     assert_eq!(state.state[0]["exp_avg"].to_vec::<f64>().unwrap(), before);
     assert_eq!(state.state[0]["step"].item().unwrap().as_f64(), 1.0);
-    let names: Vec<String> = state.tensors().map(|(name, _)| name).collect();
+    let names: Vec<String> = state.to_tensors().unwrap().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names[..3], ["state.0.exp_avg", "state.0.exp_avg_sq", "state.0.step"]);
 }
 
@@ -72,7 +73,8 @@ fn lbfgs_goes_on_bit_for_bit() {
             Lbfgs::new(vec![x.clone()], LbfgsOptions { max_iter: 3, ..Default::default() }).unwrap();
         for step in 0..104 {
             if saved_after == Some(step) {
-                let state = lbfgs.state_dict().unwrap();
+                let state = lbfgs.state_dict().unwrap().to_tensors().unwrap();
+                let state = StateDict::from_tensors(state).unwrap();
                 x = x.detach().unwrap().copy().unwrap().with_grad().unwrap();
                 lbfgs = Lbfgs::new(vec![x.clone()], LbfgsOptions::default()).unwrap();
                 lbfgs.load_state_dict(&state).unwrap();
@@ -91,4 +93,62 @@ fn lbfgs_goes_on_bit_for_bit() {
     };
     assert_eq!(run(None), run(Some(4)));
     assert!(f64::from_bits(run(None)[0]) > 0.9);
+}
+
+#[test]
+fn a_state_in_tensors_is_the_same_state() {
+    for (name, make) in all() {
+        let p = parameters();
+        let mut optimizer = make(p.clone());
+        give(&p[..1], 0);
+        optimizer.step().unwrap();
+        optimizer.initial_lrs();
+        let state = optimizer.state_dict().unwrap();
+        let mut tensors = state.to_tensors().unwrap();
+        tensors.reverse();
+        let back = StateDict::from_tensors(tensors).unwrap();
+        assert_eq!(back.groups, state.groups, "{name}");
+        let exact = |state: &StateDict| -> Vec<Vec<(String, Vec<f64>)>> {
+            let kept = |(name, x): (&String, &Tensor)| {
+                (name.clone(), x.to_dtype(cresset_tensor::DType::F64).unwrap().to_vec().unwrap())
+            };
+            state.state.iter().map(|state| state.iter().map(kept).collect()).collect()
+        };
+        assert_eq!(exact(&back), exact(&state), "{name}");
+    }
+}
+
+#[test]
+fn tensors_that_are_no_state_are_refused_by_name() {
+    let p = parameters();
+    let adam = Adam::new(p, AdamOptions::default()).unwrap();
+    let tensors = adam.state_dict().unwrap().to_tensors().unwrap();
+    let told = |change: &dyn Fn(&mut Vec<(String, Tensor)>)| {
+        let mut tensors = tensors.clone();
+        change(&mut tensors);
+        StateDict::from_tensors(tensors).unwrap_err().to_string()
+    };
+    let one = || Tensor::new(1i64).unwrap();
+    let with = |name: &str, tensor: Tensor| {
+        let name = name.to_owned();
+        told(&move |tensors| {
+            tensors.retain(|(known, _)| *known != name);
+            tensors.push((name.clone(), tensor.clone()));
+        })
+    };
+    assert_eq!(with("weight", one()), "StateDict: \"weight\" is no part of an optimizer's state");
+    assert_eq!(with("state.x.step", one()), "StateDict: \"state.x.step\" is no part of an optimizer's state");
+    assert_eq!(with("state.2.step", one()), "StateDict: state.2 is there, expected less than 2");
+    assert_eq!(with("groups.2.parameters", one()), "StateDict: groups.1 of 2 is missing");
+    let huge = Tensor::new(i64::MAX).unwrap();
+    assert_eq!(
+        with("groups.0.parameters", huge),
+        "StateDict: \"groups.0.parameters\" is no part of an optimizer's state"
+    );
+    assert_eq!(
+        with("groups.0.options.lr", Tensor::new([1.0f32]).unwrap()),
+        "StateDict: \"groups.0.options.lr\" is no part of an optimizer's state"
+    );
+    let without = told(&|tensors| tensors.retain(|(name, _)| name != "groups.0.parameters"));
+    assert_eq!(without, "StateDict: groups.0.parameters is missing");
 }
