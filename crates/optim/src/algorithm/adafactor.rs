@@ -6,7 +6,7 @@ use crate::descent::{Algorithm, Descent, no_fused};
 use crate::foreach::{count, each, map};
 use crate::state::State;
 use crate::value::{check as check_number, finite, not_negative, options};
-use cresset_tensor::{DType, Error, Key, Result, Tensor};
+use cresset_tensor::{DType, Error, Key, MemoryFormat, Result, Tensor};
 
 options! {
     /// The numbers of [`Adafactor`].
@@ -99,7 +99,7 @@ impl AdafactorOptions {
         match kept {
             Kept::Squares(square) => {
                 square.lerp_(&grad.mul(grad)?, fresh)?;
-                square.copy()
+                square.copy_in(MemoryFormat::Preserve)
             }
             Kept::Factors(rows, columns) => {
                 for (factor, dim) in [(rows, -1), (columns, -2)] {

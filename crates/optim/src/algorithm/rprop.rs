@@ -7,7 +7,7 @@ use crate::foreach::{count, each, kept, map, towards};
 use crate::state::State;
 use crate::value::{check as check_number, not_negative, options};
 use cresset_tensor::ops::{FusedRprop, RpropStep};
-use cresset_tensor::{Result, Tensor};
+use cresset_tensor::{MemoryFormat, Result, Tensor};
 
 options! {
     /// The numbers of [`Rprop`].
@@ -66,7 +66,7 @@ impl Algorithm for RpropOptions {
         self.factors(&factors)?;
         size.mul_(&factors)?;
         size.clamp_(self.step_sizes.0, self.step_sizes.1)?;
-        let grad = grad.copy()?;
+        let grad = grad.copy_in(MemoryFormat::Preserve)?;
         grad.masked_fill_(&factors.eq(self.etas.0)?, 0)?;
         parameter.addcmul_(&grad.sign()?, &size, -1)?;
         last.copy_(&grad)
