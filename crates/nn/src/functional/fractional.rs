@@ -78,7 +78,9 @@ fn pool<const D: usize>(
     all_positive(name, "kernel_size", &kernel)?;
     let (outer, places) = input.shape().split_at(input.dim() - D);
     let sizes = to.of(places);
-    if let Some(dim) = (0..D).find(|&dim| sizes[dim] == 0 || sizes[dim] + kernel[dim] > places[dim] + 1) {
+    if let Some(dim) =
+        (0..D).find(|&dim| sizes[dim] == 0 || sizes[dim].saturating_add(kernel[dim]) > places[dim] + 1)
+    {
         let text = format_args!(
             "{} windows of {} places do not fit into {} in dimension {dim}",
             sizes[dim], kernel[dim], places[dim]

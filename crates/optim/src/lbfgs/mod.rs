@@ -172,7 +172,7 @@ impl Lbfgs {
 
     fn iterate(&mut self, closure: Closure<'_>) -> Result<Tensor> {
         let options = self.options.clone();
-        let most_evaluations = options.max_eval.unwrap_or(options.max_iter * 5 / 4);
+        let most_evaluations = options.max_eval.unwrap_or(options.max_iter.saturating_mul(5) / 4);
         let (original, mut loss) = self.evaluate(&mut *closure)?;
         let mut evaluations = 1;
         self.history.evaluations += 1;

@@ -20,7 +20,7 @@ impl Schedule for CosineAnnealing {
         if at.is_start {
             return at.current;
         }
-        let (epoch, max) = (at.epoch as i64, self.t_max as i64);
+        let (epoch, max) = (at.epoch as i128, self.t_max as i128);
         if (epoch - 1 - max).rem_euclid(2 * max) == 0 {
             return at.current + (at.base - self.eta_min) * (1.0 - (PI / max as f64).cos()) / 2.0;
         }
@@ -57,7 +57,7 @@ impl Schedule for CosineAnnealingWarmRestarts {
         let (mut since, mut length) = (at.epoch, self.t_0);
         while since >= length {
             since -= length;
-            length *= self.t_mult;
+            length = length.saturating_mul(self.t_mult);
         }
         let height = 1.0 + (PI * since as f64 / length as f64).cos();
         self.eta_min + (at.base - self.eta_min) * height / 2.0

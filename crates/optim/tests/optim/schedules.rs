@@ -220,6 +220,19 @@ fn a_cycle_ends_with_its_last_step_and_needs_a_momentum() {
 }
 
 #[test]
+fn schedules_that_never_end_are_no_trouble() {
+    let mut sgd = sgd();
+    let mut cosine = CosineAnnealing { t_max: usize::MAX, eta_min: 0.0 }.start(&mut sgd).unwrap();
+    let rule = CosineAnnealingWarmRestarts { t_0: 1, t_mult: usize::MAX, eta_min: 0.0 };
+    let mut restarts = rule.start(&mut sgd).unwrap();
+    for _ in 0..5 {
+        cosine.step(&mut sgd).unwrap();
+        restarts.step(&mut sgd).unwrap();
+    }
+    assert_eq!(sgd.lr(), 0.1);
+}
+
+#[test]
 fn averages_are_taken_by_any_rule() {
     use cresset_optim::average::{Average, Weighting};
     let weight = Tensor::new([4.0f32]).unwrap();
