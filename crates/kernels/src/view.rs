@@ -136,21 +136,22 @@ impl<'a> View<'a> {
         View { dtype: integer(self.dtype), ..self }
     }
 
-    /// The same elements under another layout of the same bytes.
+    /// The same elements, or some of them, under another layout of the same bytes.
     ///
     /// # Panics
-    /// If `layout` starts elsewhere or reaches further than this view.
+    /// If `layout` starts before this view or reaches further.
     #[inline]
     pub fn with_layout<'b>(&self, layout: &'b Layout) -> View<'b>
     where
         'a: 'b,
     {
         assert!(
-            layout.offset() == self.layout.offset() && layout.end() <= self.layout.end(),
+            layout.offset() >= self.layout.offset() && layout.end() <= self.layout.end(),
             "with_layout: {layout:?} is not within {:?}",
             self.layout
         );
-        View { start: self.start, dtype: self.dtype, layout, _bytes: PhantomData }
+        let further = (layout.offset() - self.layout.offset()) * self.dtype.size();
+        View { start: self.start.wrapping_add(further), dtype: self.dtype, layout, _bytes: PhantomData }
     }
 }
 
@@ -262,19 +263,18 @@ impl<'a> ViewMut<'a> {
         self.start.cast()
     }
 
-    /// The same elements under another layout of the same bytes.
+    /// The same elements, or some of them, under another layout of the same bytes.
     ///
     /// # Panics
     /// As [`View::with_layout`], and if two indices may lead to the same element.
     #[inline]
     pub fn with_layout<'b>(&'b mut self, layout: &'b Layout) -> ViewMut<'b> {
-        let start = self.start;
-        let dtype = self.as_view().with_layout(layout).dtype;
+        let View { start, dtype, .. } = self.as_view().with_layout(layout);
         assert!(
             layout.is_contiguous() || !layout.may_overlap(),
             "cannot write through overlapping layout {layout:?}"
         );
-        ViewMut { start, dtype, layout, _bytes: PhantomData }
+        ViewMut { start: start.cast_mut(), dtype, layout, _bytes: PhantomData }
     }
 
     /// The same view, borrowed for one call.

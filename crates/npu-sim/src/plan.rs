@@ -68,6 +68,21 @@ impl Plan {
     where
         F: FnOnce([View<'_>; R], [ViewMut<'_>; W]) -> Result + Send + 'static,
     {
+        Plan::listed(kernel, reads.to_vec(), writes, |reads, writes| {
+            compute(take(reads.iter().copied()), writes)
+        })
+    }
+
+    /// As [`new`](Plan::new), for any number of tensors to read.
+    pub(crate) fn listed<const W: usize, F>(
+        kernel: &'static CStr,
+        reads: Vec<Tensor>,
+        writes: [Tensor; W],
+        compute: F,
+    ) -> Planned
+    where
+        F: FnOnce(&[View<'_>], [ViewMut<'_>; W]) -> Result + Send + 'static,
+    {
         for out in &writes {
             if !out.layout().is_contiguous() && out.layout().may_overlap() {
                 fail!(code::NN_PARAM_INVALID, "an output has elements that share memory: {:?}", out.layout());
@@ -103,15 +118,15 @@ impl Plan {
     }
 }
 
-fn run<const R: usize, const W: usize, F>(
+fn run<const W: usize, F>(
     memory: &Memory,
     workspace: Option<Span>,
-    reads: &[Tensor; R],
+    reads: &[Tensor],
     writes: &[Tensor; W],
     compute: F,
 ) -> Result
 where
-    F: FnOnce([View<'_>; R], [ViewMut<'_>; W]) -> Result,
+    F: FnOnce(&[View<'_>], [ViewMut<'_>; W]) -> Result,
 {
     let read: Vec<Span> = reads.iter().map(Tensor::span).collect();
     let written: Vec<Span> = writes.iter().map(Tensor::span).chain(workspace).collect();
@@ -120,11 +135,11 @@ where
     for (source, tensor) in sources.iter_mut().zip(reads) {
         clean(source, tensor.dtype());
     }
-    let leases: [_; R] = take(sources.iter().map(Source::lease));
-    let from =
-        take(leases.iter().zip(reads).map(|(lease, x)| View::new(lease.bytes(), x.dtype(), x.layout())));
+    let leases: Vec<_> = sources.iter().map(Source::lease).collect();
+    let from: Vec<View<'_>> =
+        leases.iter().zip(reads).map(|(lease, x)| View::new(lease.bytes(), x.dtype(), x.layout())).collect();
     let to = take(targets.into_iter().zip(writes).map(|(bytes, out)| target(bytes, out)));
-    compute(from, to)
+    compute(&from, to)
 }
 
 fn take<T, const N: usize>(mut items: impl Iterator<Item = T>) -> [T; N] {

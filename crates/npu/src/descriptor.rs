@@ -11,9 +11,10 @@ use crate::sys::loaded;
 use cresset_acl::class::{self, Class};
 use cresset_acl::code;
 use cresset_acl::constant::{dtype, format};
-use cresset_acl::types::{IntArrayHandle, ScalarHandle, TensorHandle, c_void};
+use cresset_acl::types::{IntArrayHandle, ScalarHandle, TensorHandle, TensorListHandle, c_char, c_void};
 use cresset_tensor::{Cause, DType, Error, Result, Scalar, Tensor};
 use smallvec::SmallVec;
+use std::ffi::CStr;
 
 /// Where a call happens: the device of its tensors, and the stream this thread fills there.
 #[derive(Default)]
@@ -73,6 +74,16 @@ descriptions! {
     ScalarDescription(ScalarHandle), aclDestroyScalar;
     /// Integers, described.
     IntArrayDescription(IntArrayHandle), aclDestroyIntArray;
+}
+
+/// Tensors, described: the list owns them.
+pub(crate) struct TensorListDescription(*mut TensorListHandle);
+
+impl Drop for TensorListDescription {
+    fn drop(&mut self) {
+        // SAFETY: made by the library and destroyed once, with what is in it.
+        keep(check("aclDestroyTensorList", unsafe { (loaded().object.aclDestroyTensorList)(self.0) }));
+    }
 }
 
 /// The library gives null instead of a status.
@@ -175,6 +186,38 @@ impl Argument for class::IntArray {
     }
 }
 
+impl Argument for class::TensorList {
+    type Given<'a> = &'a [&'a Tensor];
+    type Kept = TensorListDescription;
+
+    fn describe(given: &[&Tensor], site: &mut Site) -> Result<TensorListDescription> {
+        let tensors = given.iter().map(|tensor| describe_tensor(tensor, site)).collect::<Result<Vec<_>>>()?;
+        let handles: Vec<*const TensorHandle> = tensors.iter().map(|tensor| tensor.0.cast_const()).collect();
+        // SAFETY: as many handles as are said; the array is copied.
+        let raw = unsafe { (loaded().object.aclCreateTensorList)(handles.as_ptr(), handles.len() as u64) };
+        let list = TensorListDescription(created("aclCreateTensorList", raw)?);
+        tensors.into_iter().for_each(std::mem::forget);
+        Ok(list)
+    }
+
+    fn raw(kept: &TensorListDescription) -> *const TensorListHandle {
+        kept.0
+    }
+}
+
+impl Argument for class::Text {
+    type Given<'a> = &'static CStr;
+    type Kept = &'static CStr;
+
+    fn describe(given: &'static CStr, _: &mut Site) -> Result<&'static CStr> {
+        Ok(given)
+    }
+
+    fn raw(kept: &&'static CStr) -> *const c_char {
+        kept.as_ptr()
+    }
+}
+
 impl Argument for class::DataType {
     type Given<'a> = DType;
     type Kept = i32;
@@ -207,7 +250,7 @@ macro_rules! plain {
     )*};
 }
 
-plain!(bool f32 i8 i64 u64);
+plain!(bool f32 f64 i8 i32 i64 u64);
 
 /// The library's number of an element type.
 fn number_of(dtype: DType) -> i32 {

@@ -1,14 +1,14 @@
 //! Arithmetic on two or three operands.
 
-use super::cast::{compute, expect_castable, float, number, promote, with_number};
+use super::cast::{compute, expect_castable, expect_dtype, float, number, promote, with_number};
 use super::shape::broadcast;
 use super::unary::{map, map_number};
 use crate::error::Result;
 use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
 use cresset_kernels::functions::{
-    Add, Addcdiv, Addcmul, Binary, Div, FloatBinary, FloatTernary, Lerp, Maximum, Mul, NumberUnary, Pow, Sub,
-    Unary,
+    Add, Addcdiv, Addcmul, Atan2, Binary, Div, FloatBinary, FloatTernary, Heaviside, Lerp, LogAddExp,
+    Maximum, Minimum, Mul, NumberUnary, Sub, Unary, Xlogy,
 };
 use cresset_kernels::{DType, Float, Number, Scalar, elementwise};
 use std::ffi::CStr;
@@ -73,46 +73,125 @@ pub(crate) fn divs(x: Tensor, other: Scalar, out: Tensor) -> Planned {
     map(c"RealDiv", With { f: Div, last: other }, dtype, x, out)
 }
 
-pub(crate) fn pow_tensor_scalar(x: Tensor, exponent: Scalar, out: Tensor) -> Planned {
-    let dtype = with_number(x.dtype(), exponent);
-    expect_castable(dtype, &out)?;
-    map(c"Pow", With { f: Pow, last: exponent }, exact(dtype), x, out)
+pub(crate) fn inplace_div(x: Tensor, other: Tensor) -> Planned {
+    div(x.clone(), other, x)
 }
 
-pub(crate) fn pow_tensor_tensor(x: Tensor, exponent: Tensor, out: Tensor) -> Planned {
-    let dtype = promote(x.dtype(), exponent.dtype());
-    expect_castable(dtype, &out)?;
-    float_binary(c"Pow", Pow, exact(dtype), x, exponent, out)
-}
-
-/// Powers of integers are computed as doubles.
-fn exact(dtype: DType) -> DType {
-    if dtype.is_float() { dtype } else { DType::F64 }
+pub(crate) fn inplace_divs(x: Tensor, other: Scalar) -> Planned {
+    divs(x.clone(), other, x)
 }
 
 pub(crate) fn maximum(x: Tensor, other: Tensor, out: Tensor) -> Planned {
     binary(c"Maximum", Maximum, x, other, out)
 }
 
+pub(crate) fn minimum(x: Tensor, other: Tensor, out: Tensor) -> Planned {
+    binary(c"Minimum", Minimum, x, other, out)
+}
+
+pub(crate) fn heaviside(x: Tensor, values: Tensor, out: Tensor) -> Planned {
+    expect_dtype("values", &values, &[x.dtype()])?;
+    binary(c"Heaviside", Heaviside, x, values, out)
+}
+
+/// One line per function that only floats have.
+macro_rules! floats {
+    ($($name:ident = $kernel:literal, $function:expr;)*) => {$(
+        pub(crate) fn $name(x: Tensor, other: Tensor, out: Tensor) -> Planned {
+            let dtype = float(promote(x.dtype(), other.dtype()));
+            expect_castable(dtype, &out)?;
+            float_binary($kernel, $function, dtype, x, other, out)
+        }
+    )*};
+}
+
+floats! {
+    atan2 = c"Atan2", Atan2;
+    log_add_exp = c"LogAddExp", LogAddExp;
+    x_log_y_tensor = c"Xlogy", Xlogy;
+}
+
+pub(crate) fn x_log_y_scalar_other(x: Tensor, other: Scalar, out: Tensor) -> Planned {
+    let dtype = float(x.dtype());
+    expect_castable(dtype, &out)?;
+    map(c"Xlogy", With { f: Xlogy, last: other }, dtype, x, out)
+}
+
+pub(crate) fn clamp(x: Tensor, low: Scalar, high: Scalar, out: Tensor) -> Planned {
+    bounded(Clamp { low: Some(low), high: Some(high) }, x, out)
+}
+
+pub(crate) fn clamp_min(x: Tensor, low: Scalar, out: Tensor) -> Planned {
+    bounded(Clamp { low: Some(low), high: None }, x, out)
+}
+
+pub(crate) fn clamp_max(x: Tensor, high: Scalar, out: Tensor) -> Planned {
+    bounded(Clamp { low: None, high: Some(high) }, x, out)
+}
+
+fn bounded(f: Clamp, x: Tensor, out: Tensor) -> Planned {
+    let dtype = [f.low, f.high].into_iter().flatten().fold(x.dtype(), with_number);
+    expect_castable(dtype, &out)?;
+    map_number(c"ClipByValueV2", f, number(dtype), x, out)
+}
+
+/// Between two bounds, of which the upper one wins.
+#[derive(Clone, Copy)]
+struct Clamp {
+    low: Option<Scalar>,
+    high: Option<Scalar>,
+}
+
+impl NumberUnary for Clamp {
+    fn apply<T: Number>(self, x: T) -> T {
+        let x = self.low.map_or(x, |low| Maximum.apply(x, T::from_scalar(low)));
+        self.high.map_or(x, |high| Minimum.apply(x, T::from_scalar(high)))
+    }
+}
+
+pub(crate) fn addcdiv(x: Tensor, a: Tensor, b: Tensor, value: Scalar, out: Tensor) -> Planned {
+    float_ternary(c"Addcdiv", Addcdiv { value }, [x, a, b], out)
+}
+
 pub(crate) fn inplace_addcdiv(x: Tensor, a: Tensor, b: Tensor, value: Scalar) -> Planned {
-    float_ternary(c"Addcdiv", Addcdiv { value }, x, a, b)
+    addcdiv(x.clone(), a, b, value, x)
+}
+
+pub(crate) fn addcmul(x: Tensor, a: Tensor, b: Tensor, value: Scalar, out: Tensor) -> Planned {
+    let dtype = promote(x.dtype(), promote(a.dtype(), b.dtype()));
+    if dtype.is_float() {
+        return float_ternary(c"Addcmul", Addcmul { value }, [x, a, b], out);
+    }
+    expect_castable(with_number(dtype, value), &out)?;
+    let (inputs, dtype) = (broadcast([x, a, b], &out)?, number(dtype));
+    compute(c"Addcmul", inputs, dtype, out, dtype, move |[x, a, b], out| {
+        elementwise::ternary(Addcmul { value }, x, a, b, out);
+    })
 }
 
 pub(crate) fn inplace_addcmul(x: Tensor, a: Tensor, b: Tensor, value: Scalar) -> Planned {
-    float_ternary(c"Addcmul", Addcmul { value }, x, a, b)
+    addcmul(x.clone(), a, b, value, x)
+}
+
+pub(crate) fn lerp(x: Tensor, end: Tensor, weight: Tensor, out: Tensor) -> Planned {
+    float_ternary(c"Lerp", Lerp, [x, end, weight], out)
+}
+
+pub(crate) fn lerps(x: Tensor, end: Tensor, weight: Scalar, out: Tensor) -> Planned {
+    let dtype = float(promote(x.dtype(), end.dtype()));
+    expect_castable(dtype, &out)?;
+    float_binary(c"Lerp", With { f: Lerp, last: weight }, dtype, x, end, out)
 }
 
 pub(crate) fn inplace_lerps(x: Tensor, end: Tensor, weight: Scalar) -> Planned {
-    let dtype = float(promote(x.dtype(), end.dtype()));
-    expect_castable(dtype, &x)?;
-    float_binary(c"Lerp", With { f: Lerp, last: weight }, dtype, x.clone(), end, x)
+    lerps(x.clone(), end, weight, x)
 }
 
 /// A function whose last argument is a number.
 #[derive(Clone, Copy)]
-struct With<F> {
-    f: F,
-    last: Scalar,
+pub(super) struct With<F> {
+    pub(super) f: F,
+    pub(super) last: Scalar,
 }
 
 /// A function whose arguments change places.
@@ -206,13 +285,11 @@ pub(super) fn float_binary(
 fn float_ternary(
     kernel: &'static CStr,
     f: impl FloatTernary + Send + 'static,
-    x: Tensor,
-    a: Tensor,
-    b: Tensor,
+    [x, a, b]: [Tensor; 3],
+    out: Tensor,
 ) -> Planned {
     let dtype = float(promote(x.dtype(), promote(a.dtype(), b.dtype())));
-    expect_castable(dtype, &x)?;
-    let out = x.clone();
+    expect_castable(dtype, &out)?;
     let [x, a, b] = broadcast([x, a, b], &out)?;
     if in_place(&x, &[&a, &b], &out, dtype) {
         return Plan::new(kernel, [a, b], [out], move |[a, b], [out]| -> Result {

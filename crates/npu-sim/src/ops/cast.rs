@@ -4,7 +4,7 @@ use crate::error::{Result, fail};
 use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
 use cresset_acl::code;
-use cresset_kernels::elementwise::copy;
+use cresset_kernels::elementwise::{copy, fill};
 use cresset_kernels::{Buffer, DType, Layout, Scalar, View, ViewMut};
 use std::ffi::CStr;
 
@@ -56,6 +56,8 @@ pub(super) fn expect_dtype(name: &str, x: &Tensor, allowed: &[DType]) -> Result 
 }
 
 pub(super) const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64];
+pub(super) const INTEGERS: &[DType] =
+    &[DType::I64, DType::I32, DType::I16, DType::I8, DType::U8, DType::Bool];
 pub(super) const INDICES: &[DType] = &[DType::I64, DType::I32];
 
 /// Elements of the kernel's own, row-major.
@@ -71,6 +73,13 @@ impl Temporary {
         let buffer =
             Buffer::zeroed(layout.len() * dtype.size()).expect("the host has room for a kernel's memory");
         Temporary { buffer, dtype, layout }
+    }
+
+    /// One number everywhere.
+    pub(super) fn filled(number: Scalar, dtype: DType, shape: &[usize]) -> Temporary {
+        let temporary = Temporary::new(dtype, shape);
+        temporary.write(|to| fill(number, to));
+        temporary
     }
 
     /// The elements of `x`, converted.

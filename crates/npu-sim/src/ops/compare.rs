@@ -1,27 +1,34 @@
 //! Comparisons, which give truth values, and choice by truth values.
 
 use super::cast::{Temporary, compute, converted, expect_dtype, promote, with_number};
-use super::shape::broadcast;
+use super::shape::{broadcast, broadcast_to, expect_one};
+use crate::error::Result;
 use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
 use cresset_kernels::elementwise::{self, Comparison};
 use cresset_kernels::{DType, Scalar};
 use std::ffi::CStr;
 
-pub(crate) fn eq_tensor(x: Tensor, other: Tensor, out: Tensor) -> Planned {
-    with_tensor(c"Equal", Comparison::Equal, x, other, out)
+/// One line per comparison: with tensors, with numbers, and its kernel.
+macro_rules! comparisons {
+    ($($by_tensor:ident, $by_number:ident = $kernel:literal, $comparison:ident;)*) => {$(
+        pub(crate) fn $by_tensor(x: Tensor, other: Tensor, out: Tensor) -> Planned {
+            with_tensor($kernel, Comparison::$comparison, x, other, out)
+        }
+
+        pub(crate) fn $by_number(x: Tensor, other: Scalar, out: Tensor) -> Planned {
+            with_scalar($kernel, Comparison::$comparison, x, other, out)
+        }
+    )*};
 }
 
-pub(crate) fn eq_scalar(x: Tensor, other: Scalar, out: Tensor) -> Planned {
-    with_scalar(c"Equal", Comparison::Equal, x, other, out)
-}
-
-pub(crate) fn gt_tensor(x: Tensor, other: Tensor, out: Tensor) -> Planned {
-    with_tensor(c"Greater", Comparison::Greater, x, other, out)
-}
-
-pub(crate) fn gt_scalar(x: Tensor, other: Scalar, out: Tensor) -> Planned {
-    with_scalar(c"Greater", Comparison::Greater, x, other, out)
+comparisons! {
+    eq_tensor, eq_scalar = c"Equal", Equal;
+    ne_tensor, ne_scalar = c"NotEqual", NotEqual;
+    gt_tensor, gt_scalar = c"Greater", Greater;
+    ge_tensor, ge_scalar = c"GreaterEqual", GreaterEqual;
+    lt_tensor, lt_scalar = c"Less", Less;
+    le_tensor, le_scalar = c"LessEqual", LessEqual;
 }
 
 fn with_tensor(
@@ -48,9 +55,8 @@ fn with_scalar(
     let dtype = with_number(x.dtype(), other);
     let [x] = broadcast([x], &out)?;
     compute(kernel, [x], dtype, out, DType::Bool, move |[x], out| {
-        let number = Temporary::new(dtype, x.shape());
-        number.write(|to| elementwise::fill(other, to));
-        number.read(|other| elementwise::compare(comparison, x, other, out));
+        Temporary::filled(other, dtype, x.shape())
+            .read(|other| elementwise::compare(comparison, x, other, out));
     })
 }
 
@@ -65,4 +71,29 @@ pub(crate) fn s_where(condition: Tensor, x: Tensor, other: Tensor, out: Tensor) 
         });
         Ok(())
     })
+}
+
+pub(crate) fn inplace_masked_fill_scalar(x: Tensor, mask: Tensor, value: Scalar) -> Planned {
+    let mask = mask_of(&x, mask)?;
+    let dtype = x.dtype();
+    Plan::new(c"MaskedFill", [x.clone(), mask], [x], move |[old, mask], [x]| {
+        Temporary::filled(value, dtype, old.shape()).read(|value| elementwise::select(mask, value, old, x));
+        Ok(())
+    })
+}
+
+pub(crate) fn inplace_masked_fill_tensor(x: Tensor, mask: Tensor, value: Tensor) -> Planned {
+    let mask = mask_of(&x, mask)?;
+    expect_one("value", &value)?;
+    expect_dtype("value", &value, &[x.dtype()])?;
+    let value = broadcast_to("value", &value, x.shape())?;
+    Plan::new(c"MaskedFill", [x.clone(), mask, value], [x], |[old, mask, value], [x]| {
+        elementwise::select(mask, value, old, x);
+        Ok(())
+    })
+}
+
+fn mask_of(x: &Tensor, mask: Tensor) -> Result<Tensor> {
+    expect_dtype("mask", &mask, &[DType::Bool])?;
+    broadcast_to("mask", &mask, x.shape())
 }

@@ -1,4 +1,4 @@
-//! Rows picked by number, and added up by number.
+//! Rows picked by number, and changed by number.
 
 use super::cast::{FLOATS, INDICES, Temporary, expect_dtype};
 use super::shape::{dim, expect, expect_rank};
@@ -6,8 +6,9 @@ use crate::error::{Failure, fail};
 use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
 use cresset_acl::code;
-use cresset_kernels::functions::{Div, Mul};
-use cresset_kernels::{DType, Layout, OutOfRange, Scalar, View, ViewMut, elementwise, index};
+use cresset_kernels::functions::Mul;
+use cresset_kernels::index::{self, Combine, Places};
+use cresset_kernels::{DType, OutOfRange, Scalar, View, elementwise};
 
 /// The padding index that stands for none: -1 as an unsigned number.
 const NO_PADDING: u64 = u64::MAX;
@@ -42,25 +43,11 @@ pub(crate) fn embedding_dense_backward(
     let plan = Plan::new(c"EmbeddingDenseGrad", [grad, indices], [out], move |[grad, indices], [mut out]| {
         index::embedding_backward(grad, indices, padding, out.reborrow()).map_err(out_of_range)?;
         if scale_by_frequency {
-            divide_by_count(indices, out);
+            index::divide_rows_by_count(indices, out);
         }
         Ok(())
     });
     plan.map(Plan::with_workspace)
-}
-
-/// Divides each row by how often it was asked for.
-fn divide_by_count(indices: View<'_>, out: ViewMut<'_>) {
-    let &[rows, width] = out.shape() else { unreachable!("out was checked to be a matrix") };
-    let mut counts = vec![0.0f64; rows];
-    Temporary::of(indices, DType::I64).read(|indices| {
-        indices.array::<i64>().iter().for_each(|&index| counts[index as usize] += 1.0);
-    });
-    counts.iter_mut().for_each(|count| *count = count.max(1.0));
-    let column = Layout::contiguous(&[rows, 1]).expect("one element per row");
-    let spread = column.broadcast_to(&[rows, width]).expect("a column fills a matrix");
-    let counts = Temporary::of(View::of(&counts, &spread), out.dtype());
-    counts.read(|counts| elementwise::float_binary_in_place(Div, out, counts));
 }
 
 pub(crate) fn index_select(x: Tensor, given: i64, index: Tensor, out: Tensor) -> Planned {
@@ -100,10 +87,36 @@ pub(crate) fn index_add(
     plan.map(Plan::with_workspace)
 }
 
+pub(crate) fn index_copy(x: Tensor, given: i64, index: Tensor, source: Tensor, out: Tensor) -> Planned {
+    let dim = dim(given, x.shape().len())?;
+    expect_rank("index", &index, 1)?;
+    expect_dtype("index", &index, INDICES)?;
+    expect("out", &out, x.shape())?;
+    expect("source", &source, &replaced(&x, dim, &index)?)?;
+    for (name, tensor) in [("source", &source), ("out", &out)] {
+        expect_dtype(name, tensor, &[x.dtype()])?;
+    }
+    Plan::new(c"InplaceIndexCopy", [x, index, source], [out], move |[x, index, source], [mut out]| {
+        elementwise::copy(x, out.reborrow());
+        let places = Places::of_slices(out.layout(), dim, index, false).map_err(out_of_range)?;
+        index::put(out, &places, source, Combine::Replace, true);
+        Ok(())
+    })
+}
+
+pub(crate) fn embedding_renorm(x: Tensor, indices: Tensor, max_norm: f64, norm: f64) -> Planned {
+    expect_rank("x", &x, 2)?;
+    expect_dtype("x", &x, FLOATS)?;
+    expect_dtype("indices", &indices, INDICES)?;
+    let plan = Plan::new(c"Renorm", [indices], [x], move |[indices], [x]| {
+        index::renormalize(x, indices, max_norm, norm).map_err(out_of_range)
+    });
+    plan.map(Plan::with_workspace)
+}
+
 fn times(x: View<'_>, alpha: Scalar) -> Temporary {
     let product = Temporary::of(x, x.dtype());
-    let factor = Temporary::new(x.dtype(), x.shape());
-    factor.write(|to| elementwise::fill(alpha, to));
+    let factor = Temporary::filled(alpha, x.dtype(), x.shape());
     factor.read(|factor| product.write(|to| elementwise::binary_in_place(Mul, to, factor)));
     product
 }

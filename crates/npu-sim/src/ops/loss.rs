@@ -1,14 +1,17 @@
-//! Negative log likelihood, and its gradient.
+//! Losses of classes, distances and probabilities, and their gradients.
 
-use super::cast::{FLOATS, converted, expect_dtype};
+use super::cast::{FLOATS, Temporary, compute, converted, expect_dtype};
 use super::index::out_of_range;
-use super::shape::{expect, expect_one, expect_rank};
+use super::shape::{broadcast, broadcast_to, expect, expect_one, expect_rank};
+use super::unary::only_float;
 use crate::error::{Result, fail};
 use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
 use cresset_acl::{code, constant};
-use cresset_kernels::loss::{self, Reduction};
-use cresset_kernels::{DType, View};
+use cresset_kernels::functions::{self, FloatBinary, FloatTernary, Mul};
+use cresset_kernels::loss::{self, BinaryCrossEntropy, Loss, LossBackward, Reduction, SmoothL1, Square};
+use cresset_kernels::{DType, Float, View, ViewMut, elementwise, reduce};
+use std::ffi::CStr;
 
 const CLASSES: &[DType] = &[DType::I64, DType::I32, DType::U8];
 
@@ -67,6 +70,10 @@ fn check(x: &Tensor, target: &Tensor, weight: &Tensor, reduction: i64) -> Result
     expect_dtype("target", target, CLASSES)?;
     expect("weight", weight, &x.shape()[1..])?;
     expect_dtype("weight", weight, FLOATS)?;
+    reduction_of(reduction)
+}
+
+fn reduction_of(reduction: i64) -> Result<Reduction> {
     match reduction {
         constant::reduction::NONE => Ok(Reduction::None),
         constant::reduction::MEAN => Ok(Reduction::Mean),
@@ -79,4 +86,177 @@ fn check(x: &Tensor, target: &Tensor, weight: &Tensor, reduction: i64) -> Result
 fn expect_per_sample(name: &str, x: &Tensor, target: &Tensor, reduction: Reduction) -> Result {
     expect_dtype(name, x, FLOATS)?;
     if reduction == Reduction::None { expect(name, x, target.shape()) } else { expect_one(name, x) }
+}
+
+pub(crate) fn mse_loss(x: Tensor, target: Tensor, reduction: i64, out: Tensor) -> Planned {
+    distance(c"MseLoss", Loss(Square), [x, target], None, reduction, out)
+}
+
+pub(crate) fn smooth_l1_loss(x: Tensor, target: Tensor, reduction: i64, beta: f32, out: Tensor) -> Planned {
+    let f = Loss(SmoothL1 { beta: check_beta(beta)? });
+    distance(c"SmoothL1LossV2", f, [x, target], None, reduction, out)
+}
+
+pub(crate) fn binary_cross_entropy(
+    x: Tensor,
+    target: Tensor,
+    weight: Option<Tensor>,
+    reduction: i64,
+    out: Tensor,
+) -> Planned {
+    distance(c"BinaryCrossEntropy", BinaryCrossEntropy, [x, target], weight, reduction, out)
+}
+
+fn check_beta(beta: f32) -> Result<f64> {
+    if beta.is_nan() || beta <= 0.0 {
+        fail!(code::NN_PARAM_INVALID, "beta is {beta}, expected a number above 0");
+    }
+    Ok(beta.into())
+}
+
+/// A loss of each element, weighted, and what becomes of all.
+fn distance<F>(
+    kernel: &'static CStr,
+    f: F,
+    [x, target]: [Tensor; 2],
+    weight: Option<Tensor>,
+    reduction: i64,
+    out: Tensor,
+) -> Planned
+where
+    F: FloatBinary + Send + 'static,
+{
+    let reduction = reduction_of(reduction)?;
+    for (name, tensor) in [("x", &x), ("target", &target), ("out", &out)] {
+        expect_dtype(name, tensor, FLOATS)?;
+    }
+    let dtype = out.dtype();
+    let shape = super::shape::common(x.shape(), target.shape())?;
+    let spread = |name: &str, tensor: &Tensor| broadcast_to(name, tensor, &shape);
+    let (x, target) = (spread("x", &x)?, spread("target", &target)?);
+    let weighted = weight.is_some();
+    let weight = spread("weight", weight.as_ref().unwrap_or(&target))?;
+    match reduction {
+        Reduction::None => expect("out", &out, &shape)?,
+        Reduction::Mean | Reduction::Sum => expect_one("out", &out)?,
+    }
+    let plan = compute(kernel, [x, target, weight], dtype, out, dtype, move |[x, target, weight], out| {
+        let losses = Temporary::new(dtype, x.shape());
+        losses.write(|mut losses| {
+            elementwise::float_binary(f, x, target, losses.reborrow());
+            if weighted {
+                elementwise::binary_in_place(Mul, losses, weight);
+            }
+        });
+        losses.read(|losses| reduced(losses, reduction, out));
+    });
+    plan.map(Plan::with_workspace)
+}
+
+fn reduced(losses: View<'_>, reduction: Reduction, mut out: ViewMut<'_>) {
+    let dims: Vec<usize> = (0..losses.shape().len()).collect();
+    let ones = cresset_kernels::Layout::contiguous(&vec![1; dims.len()]).expect("one element");
+    match reduction {
+        Reduction::None => elementwise::copy(losses, out),
+        Reduction::Mean => reduce::mean(losses, &dims, out.with_layout(&ones)),
+        Reduction::Sum => reduce::sum(losses, &dims, out.with_layout(&ones)),
+    }
+}
+
+pub(crate) fn mse_loss_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    reduction: i64,
+    out: Tensor,
+) -> Planned {
+    let f = LossBackward { distance: Square, share: share(reduction, &out)? };
+    gradient(c"MseLossGrad", f, [grad, x, target], None, out)
+}
+
+pub(crate) fn smooth_l1_loss_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    reduction: i64,
+    beta: f32,
+    out: Tensor,
+) -> Planned {
+    let distance = SmoothL1 { beta: check_beta(beta)? };
+    let f = LossBackward { distance, share: share(reduction, &out)? };
+    gradient(c"SmoothL1LossGradV2", f, [grad, x, target], None, out)
+}
+
+pub(crate) fn binary_cross_entropy_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    weight: Option<Tensor>,
+    reduction: i64,
+    out: Tensor,
+) -> Planned {
+    let f = loss::BinaryCrossEntropyBackward { share: share(reduction, &out)? };
+    gradient(c"BinaryCrossEntropyGrad", f, [grad, x, target], weight, out)
+}
+
+/// What one loss counts among all.
+fn share(reduction: i64, out: &Tensor) -> Result<f64> {
+    Ok(match reduction_of(reduction)? {
+        Reduction::Mean => 1.0 / out.layout().len() as f64,
+        Reduction::None | Reduction::Sum => 1.0,
+    })
+}
+
+fn gradient<F>(
+    kernel: &'static CStr,
+    f: F,
+    inputs: [Tensor; 3],
+    weight: Option<Tensor>,
+    out: Tensor,
+) -> Planned
+where
+    F: FloatTernary + Send + 'static,
+{
+    for tensor in inputs.iter().chain([&out]) {
+        expect_dtype("an operand", tensor, FLOATS)?;
+    }
+    let (dtype, weighted) = (out.dtype(), weight.is_some());
+    let [grad, x, target] = inputs;
+    let grad = broadcast_to("grad", &grad, out.shape())?;
+    let weight = weight.unwrap_or_else(|| target.clone());
+    let inputs = broadcast([grad, x, target, weight], &out)?;
+    compute(kernel, inputs, dtype, out, dtype, move |[grad, x, target, weight], mut out| {
+        elementwise::float_ternary(f, grad, x, target, out.reborrow());
+        if weighted {
+            elementwise::binary_in_place(Mul, out, weight);
+        }
+    })
+}
+
+pub(crate) fn logit(x: Tensor, eps: f64, out: Tensor) -> Planned {
+    let [low, high] = if eps < 0.0 { [f64::NEG_INFINITY, f64::INFINITY] } else { [eps, 1.0 - eps] };
+    only_float(c"Logit", functions::Logit { low, high }, x, out)
+}
+
+pub(crate) fn logit_grad(x: Tensor, grad: Tensor, eps: f64, out: Tensor) -> Planned {
+    super::unary::gradient(c"LogitGrad", LogitSlope { eps }, grad, x, out)
+}
+
+#[derive(Clone, Copy)]
+struct LogitSlope {
+    eps: f64,
+}
+
+impl FloatBinary for LogitSlope {
+    /// Nothing where the forward moved `x`; outside of 0 to 1 there is no slope.
+    fn apply<T: Float>(self, grad: T, x: T) -> T {
+        let (low, high) = (T::narrow(self.eps.max(0.0)), T::narrow(1.0 - self.eps.max(0.0)));
+        if x >= low && x <= high {
+            grad / (x * (T::ONE - x))
+        } else if self.eps < 0.0 {
+            T::nan()
+        } else {
+            T::ZERO
+        }
+    }
 }

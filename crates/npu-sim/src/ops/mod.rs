@@ -1,25 +1,43 @@
 //! Operators: one short function each, which checks its arguments and plans a kernel.
 
+mod activation;
 mod arithmetic;
+mod arrange;
 mod cast;
 mod compare;
+mod division;
 mod fill;
 mod index;
+mod logic;
 mod loss;
 mod matrix;
+mod normalization;
 mod optimizer;
+mod order;
+mod places;
+mod pooling;
 mod reduce;
 mod shape;
 mod softmax;
 mod unary;
+mod windows;
 
+pub(crate) use activation::*;
 pub(crate) use arithmetic::*;
+pub(crate) use arrange::*;
 pub(crate) use compare::*;
+pub(crate) use division::*;
 pub(crate) use fill::*;
 pub(crate) use index::*;
+pub(crate) use logic::*;
 pub(crate) use loss::*;
 pub(crate) use matrix::*;
+pub(crate) use normalization::*;
 pub(crate) use optimizer::*;
+pub(crate) use order::*;
+pub(crate) use places::*;
+pub(crate) use pooling::*;
 pub(crate) use reduce::*;
 pub(crate) use softmax::*;
 pub(crate) use unary::*;
+pub(crate) use windows::*;

@@ -30,7 +30,8 @@ pub(super) fn broadcast_to(name: &str, x: &Tensor, shape: &[usize]) -> Result<Te
     }
 }
 
-fn common(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
+/// The shape that both broadcast to.
+pub(super) fn common(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
     let rank = a.len().max(b.len());
     let size =
         |shape: &[usize], dim: usize| (dim + shape.len()).checked_sub(rank).map_or(1, |dim| shape[dim]);

@@ -1,115 +1,139 @@
-//! Functions of one operand, and gradients of activations.
+//! Functions of one operand.
 
 use super::arithmetic::float_binary;
-use super::cast::{compute, expect_castable, float, number, promote};
+use super::cast::{FLOATS, INTEGERS, compute, expect_castable, expect_dtype, float, number, promote};
+use super::fill::inplace_copy;
 use super::shape::broadcast;
 use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
-use cresset_kernels::functions::{
-    Exp, FloatBinary, Log, Neg, NumberUnary, Reciprocal, Relu, Sigmoid, SigmoidBackward, Sqrt, Tanh,
-    TanhBackward, ThresholdBackward, Unary,
-};
-use cresset_kernels::{DType, Float, Scalar, elementwise};
+use cresset_kernels::functions::*;
+use cresset_kernels::{DType, Scalar, elementwise};
 use std::ffi::CStr;
 
-pub(crate) fn neg(x: Tensor, out: Tensor) -> Planned {
-    same_kind(c"Neg", Neg, x, out)
+/// One line per function: its kernel, and what it does to an element.
+macro_rules! functions {
+    ($kind:ident: $($name:ident = $kernel:literal, $function:expr;)*) => {$(
+        pub(crate) fn $name(x: Tensor, out: Tensor) -> Planned {
+            $kind($kernel, $function, x, out)
+        }
+    )*};
 }
 
-pub(crate) fn relu(x: Tensor, out: Tensor) -> Planned {
-    same_kind(c"Relu", Relu, x, out)
+functions! { same_kind:
+    neg = c"Neg", Neg;
+    abs = c"Abs", Abs;
+    sign = c"Sign", Sign;
+    relu = c"Relu", Relu;
 }
 
-pub(crate) fn exp(x: Tensor, out: Tensor) -> Planned {
-    analytic(c"Exp", Exp, x, out)
+functions! { analytic:
+    exp = c"Exp", Exp;
+    exp2 = c"Pow", Exp2;
+    expm1 = c"Expm1", Expm1;
+    log = c"Log", Log;
+    log2 = c"Log", Log2;
+    log10 = c"Log", Log10;
+    log1p = c"Log1p", Log1p;
+    sqrt = c"Sqrt", Sqrt;
+    rsqrt = c"Rsqrt", Rsqrt;
+    reciprocal = c"Reciprocal", Reciprocal;
+    tanh = c"Tanh", Tanh;
+    sigmoid = c"Sigmoid", Sigmoid;
+    sin = c"Sin", Sin;
+    cos = c"Cos", Cos;
+    tan = c"Tan", Tan;
+    asin = c"Asin", Asin;
+    acos = c"Acos", Acos;
+    atan = c"Atan", Atan;
+    sinh = c"Sinh", Sinh;
+    cosh = c"Cosh", Cosh;
+    asinh = c"Asinh", Asinh;
+    acosh = c"Acosh", Acosh;
+    atanh = c"Atanh", Atanh;
+    erf = c"Erf", Erf;
+    erfc = c"Erfc", Erfc;
+    erfinv = c"Erfinv", Erfinv;
+    lgamma = c"Lgamma", Lgamma;
+    digamma = c"Digamma", Digamma;
+    sinc = c"Sinc", Sinc;
 }
 
-pub(crate) fn log(x: Tensor, out: Tensor) -> Planned {
-    analytic(c"Log", Log, x, out)
+functions! { only_float:
+    floor = c"Floor", Floor;
+    ceil = c"Ceil", Ceil;
+    round = c"Round", Round;
+    trunc = c"Trunc", Trunc;
+    frac = c"Frac", Frac;
 }
 
-pub(crate) fn sqrt(x: Tensor, out: Tensor) -> Planned {
-    analytic(c"Sqrt", Sqrt, x, out)
+functions! { question:
+    logical_not = c"LogicalNot", |x| x.as_f64() == 0.0;
+    is_pos_inf = c"IsPosInf", |x| x.as_f64() == f64::INFINITY;
+    is_neg_inf = c"IsNegInf", |x| x.as_f64() == f64::NEG_INFINITY;
+    signbit = c"SignBitsUnpack", |x| x.as_f64().is_sign_negative();
 }
 
-pub(crate) fn reciprocal(x: Tensor, out: Tensor) -> Planned {
-    analytic(c"Reciprocal", Reciprocal, x, out)
-}
-
-pub(crate) fn tanh(x: Tensor, out: Tensor) -> Planned {
-    analytic(c"Tanh", Tanh, x, out)
-}
-
-pub(crate) fn sigmoid(x: Tensor, out: Tensor) -> Planned {
-    analytic(c"Sigmoid", Sigmoid, x, out)
-}
-
-pub(crate) fn softplus(x: Tensor, beta: Scalar, threshold: Scalar, out: Tensor) -> Planned {
-    analytic(c"SoftplusV2", Softplus { beta: beta.as_f64(), threshold: threshold.as_f64() }, x, out)
-}
-
-#[derive(Clone, Copy)]
-struct Softplus {
-    beta: f64,
-    threshold: f64,
-}
-
-impl Unary for Softplus {
-    fn apply<T: Float>(self, x: T) -> T {
-        let (beta, threshold) = (T::narrow(self.beta), T::narrow(self.threshold));
-        if x * beta > threshold { x } else { (x * beta).exp().ln_1p() / beta }
+pub(crate) fn bitwise_not(x: Tensor, out: Tensor) -> Planned {
+    expect_dtype("x", &x, INTEGERS)?;
+    expect_dtype("out", &out, &[x.dtype()])?;
+    if x.dtype() == DType::Bool {
+        return question(c"LogicalNot", |x| x == Scalar::Bool(false), x, out);
     }
+    same_kind(c"Invert", BitwiseNot, x, out)
 }
 
-pub(crate) fn softplus_backward(
-    grad: Tensor,
+pub(crate) fn round_decimals(x: Tensor, decimals: i64, out: Tensor) -> Planned {
+    expect_dtype("x", &x, FLOATS)?;
+    let ([x], dtype) = (broadcast([x.clone()], &out)?, x.dtype());
+    compute(c"Round", [x], dtype, out, dtype, move |[x], out| elementwise::round_decimals(decimals, x, out))
+}
+
+pub(crate) fn nan_to_num(x: Tensor, nan: f32, posinf: f32, neginf: f32, out: Tensor) -> Planned {
+    if !x.dtype().is_float() {
+        return inplace_copy(out, x);
+    }
+    let f = NanToNum { nan: nan.into(), posinf: posinf.into(), neginf: neginf.into() };
+    analytic(c"NanToNum", f, x, out)
+}
+
+pub(super) fn same_kind(
+    kernel: &'static CStr,
+    f: impl NumberUnary + Send + 'static,
     x: Tensor,
-    beta: Scalar,
-    threshold: Scalar,
     out: Tensor,
 ) -> Planned {
-    let f = SoftplusGrad { beta: beta.as_f64(), threshold: threshold.as_f64() };
-    gradient(c"SoftplusV2Grad", f, grad, x, out)
-}
-
-#[derive(Clone, Copy)]
-struct SoftplusGrad {
-    beta: f64,
-    threshold: f64,
-}
-
-impl FloatBinary for SoftplusGrad {
-    fn apply<T: Float>(self, grad: T, x: T) -> T {
-        let (beta, threshold) = (T::narrow(self.beta), T::narrow(self.threshold));
-        let z = (x * beta).exp();
-        if x * beta > threshold { grad } else { grad * z / (z + T::ONE) }
-    }
-}
-
-pub(crate) fn threshold_backward(grad: Tensor, x: Tensor, threshold: Scalar, out: Tensor) -> Planned {
-    gradient(c"ThresholdGradV2D", ThresholdBackward { threshold: threshold.as_f64() }, grad, x, out)
-}
-
-pub(crate) fn tanh_backward(grad: Tensor, output: Tensor, out: Tensor) -> Planned {
-    gradient(c"TanhGrad", TanhBackward, grad, output, out)
-}
-
-pub(crate) fn sigmoid_backward(grad: Tensor, output: Tensor, out: Tensor) -> Planned {
-    gradient(c"SigmoidGrad", SigmoidBackward, grad, output, out)
-}
-
-fn same_kind(kernel: &'static CStr, f: impl NumberUnary + Send + 'static, x: Tensor, out: Tensor) -> Planned {
     expect_castable(x.dtype(), &out)?;
     map_number(kernel, f, number(x.dtype()), x, out)
 }
 
-fn analytic(kernel: &'static CStr, f: impl Unary + Send + 'static, x: Tensor, out: Tensor) -> Planned {
+pub(super) fn analytic(
+    kernel: &'static CStr,
+    f: impl Unary + Send + 'static,
+    x: Tensor,
+    out: Tensor,
+) -> Planned {
     let dtype = float(x.dtype());
     expect_castable(dtype, &out)?;
     map(kernel, f, dtype, x, out)
 }
 
-fn gradient(
+pub(super) fn only_float(
+    kernel: &'static CStr,
+    f: impl Unary + Send + 'static,
+    x: Tensor,
+    out: Tensor,
+) -> Planned {
+    expect_dtype("x", &x, FLOATS)?;
+    analytic(kernel, f, x, out)
+}
+
+/// A question about each element, answered with a truth.
+fn question(kernel: &'static CStr, passes: fn(Scalar) -> bool, x: Tensor, out: Tensor) -> Planned {
+    let ([x], dtype) = (broadcast([x.clone()], &out)?, x.dtype());
+    compute(kernel, [x], dtype, out, DType::Bool, move |[x], out| elementwise::test(passes, x, out))
+}
+
+pub(super) fn gradient(
     kernel: &'static CStr,
     f: impl FloatBinary + Send + 'static,
     grad: Tensor,

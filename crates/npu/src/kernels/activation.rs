@@ -1,18 +1,92 @@
 //! Activations, and the derivatives that have operators of their own.
 
+use super::{beside, filled};
 use crate::aclnn;
-use cresset_tensor::ops::{
-    Relu, SigmoidBackward, Softplus, SoftplusBackward, TanhBackward, ThresholdBackward,
-};
-use cresset_tensor::{Kernel, Key};
+use cresset_tensor::ops::*;
+use cresset_tensor::{DType, Kernel, Key, Result, Scalar, Tensor};
+
+/// One line per activation, with its numbers.
+macro_rules! activations {
+    ($npu:ident; $($op:ident: $call:ident $($number:ident),*;)*) => {
+        $($op::table().register($npu, |_op, [x], out| aclnn::$call(x, $(_op.$number,)* out));)*
+    };
+}
+
+/// One line per gradient, with its numbers.
+macro_rules! gradients {
+    ($npu:ident; $($op:ident: $call:ident $($number:ident),*;)*) => {
+        $($op::table().register($npu, |_op, [grad, x], out| aclnn::$call(grad, x, $(_op.$number,)* out));)*
+    };
+}
 
 pub(super) fn register(npu: Key) {
-    Relu::table().register(npu, |_, [x], out| aclnn::relu(x, out));
-    Softplus::table().register(npu, |op, [x], out| aclnn::softplus(x, op.beta, op.threshold, out));
-    SoftplusBackward::table()
-        .register(npu, |op, [grad, x], out| aclnn::softplus_backward(grad, x, op.beta, op.threshold, out));
-    ThresholdBackward::table()
-        .register(npu, |op, [grad, x], out| aclnn::threshold_backward(grad, x, op.threshold, out));
-    TanhBackward::table().register(npu, |_, [grad, y], out| aclnn::tanh_backward(grad, y, out));
-    SigmoidBackward::table().register(npu, |_, [grad, y], out| aclnn::sigmoid_backward(grad, y, out));
+    activations! { npu;
+        Relu: relu;
+        Threshold: threshold threshold, value;
+        Softplus: softplus beta, threshold;
+        Silu: silu;
+        Mish: mish;
+        LeakyRelu: leaky_relu negative_slope;
+        Elu: elu alpha, scale, input_scale;
+        Hardswish: hardswish;
+        Hardsigmoid: hardsigmoid;
+        Hardtanh: hardtanh min, max;
+        Hardshrink: hardshrink lambda;
+        Softshrink: softshrink lambda;
+    }
+    gradients! { npu;
+        ThresholdBackward: threshold_backward threshold;
+        TanhBackward: tanh_backward;
+        SigmoidBackward: sigmoid_backward;
+        SoftplusBackward: softplus_backward beta, threshold;
+        SiluBackward: silu_backward;
+        MishBackward: mish_backward;
+        HardswishBackward: hardswish_backward;
+        HardsigmoidBackward: hardsigmoid_backward;
+        HardtanhBackward: hardtanh_backward min, max;
+        HardshrinkBackward: hardshrink_backward lambda;
+        SoftshrinkBackward: softshrink_backward lambda;
+    }
+    LeakyReluBackward::table().register(npu, |op, [grad, x], out| {
+        aclnn::leaky_relu_backward(grad, x, op.negative_slope, false, out)
+    });
+    EluBackward::table().register(npu, |op, [grad, x], out| {
+        aclnn::elu_backward(grad, op.alpha, op.scale, op.input_scale, false, x, out)
+    });
+    Gelu::table()
+        .register(npu, |op, [x], out| aclnn::gelu_v2(x, (op.approximate == Approximate::Tanh).into(), out));
+    GeluBackward::table().register(npu, |op, [grad, x], out| {
+        let approximate = match op.approximate {
+            Approximate::None => c"none",
+            Approximate::Tanh => c"tanh",
+        };
+        aclnn::gelu_backward_v2(grad, x, approximate, out)
+    });
+    LogSigmoid::table().register(npu, |_, [x], [out, kept]| aclnn::log_sigmoid_forward(x, out, kept));
+    LogSigmoidBackward::table()
+        .register(npu, |_, [grad, x, kept], out| aclnn::log_sigmoid_backward(grad, x, kept, out));
+    Glu::table().register(npu, |op, [x], out| aclnn::glu(x, op.dim as i64, out));
+    GluBackward::table().register(npu, |op, [grad, x], out| aclnn::glu_backward(grad, x, op.dim as i64, out));
+    PreluKernel::table().register(npu, |_, [x, weight], out| bent(x, x, weight, out));
+    PreluKernelBackward::table().register(npu, |_, [grad, x, weight], [to_x, to_weight]| {
+        bent(x, grad, weight, to_x)?;
+        let product = beside(to_weight, to_weight.shape(), to_weight.dtype())?;
+        aclnn::mul(grad, x, &product)?;
+        let none = filled(to_weight, &[], to_weight.dtype(), 0)?.expand(to_weight.shape())?;
+        aclnn::s_where(&above_zero(x)?, &none, &product, to_weight)
+    });
+}
+
+/// `y` where `x` is positive, and `y` times the weight elsewhere. The library knows a weight per channel
+/// only, not one that is spread already.
+fn bent(x: &Tensor, y: &Tensor, weight: &Tensor, out: &Tensor) -> Result<()> {
+    let product = beside(out, out.shape(), out.dtype())?;
+    aclnn::mul(y, weight, &product)?;
+    aclnn::s_where(&above_zero(x)?, y, &product, out)
+}
+
+fn above_zero(x: &Tensor) -> Result<Tensor> {
+    let above = beside(x, x.shape(), DType::Bool)?;
+    aclnn::gt_scalar(x, Scalar::Int(0), &above)?;
+    Ok(above)
 }

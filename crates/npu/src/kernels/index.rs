@@ -1,21 +1,184 @@
-//! Rows picked and added to by index. An index out of range shows at the next wait.
+//! Elements picked and changed by index. An index out of range shows at the next wait.
 
+use super::{apart, beside, lined, operand};
 use crate::aclnn;
-use cresset_tensor::ops::{Embedding, EmbeddingDenseBackward, IndexAdd, IndexSelect};
-use cresset_tensor::{Kernel, Key};
+use cresset_tensor::op::InPlace;
+use cresset_tensor::ops::*;
+use cresset_tensor::{Cause, DType, Error, Kernel, Key, Op, Operand, Result, Tensor};
 
 /// The library's padding row for none: -1, unsigned.
 const NO_PADDING: u64 = u64::MAX;
 
 pub(super) fn register(npu: Key) {
-    IndexSelect::table()
-        .register(npu, |op, [x, index], out| aclnn::index_select(x, *op.dim as i64, index, out));
+    rows(npu);
+    elements(npu);
+    numbers(npu);
+}
+
+fn rows(npu: Key) {
+    IndexSelect::table().register(npu, |op, [x, index], out| {
+        aclnn::index_select(&lined(x)?, *op.dim as i64, &lined(index)?, &lined(out)?)
+    });
     IndexAdd::table().register(npu, |op, [x, source, index], out| {
-        aclnn::index_add(x, *op.dim as i64, index, source, op.alpha, out)
+        let (x, source, out) = (lined(x)?, lined(source)?, lined(out)?);
+        aclnn::index_add(&x, *op.dim as i64, &lined(index)?, &source, op.alpha, &out)
+    });
+    IndexCopy::table().register(npu, |op, [x, source, index], out| {
+        aclnn::index_copy(&lined(x)?, *op.dim as i64, &lined(index)?, &lined(source)?, &lined(out)?)
+    });
+    IndexFill::table().register(npu, |op, [x, value, index], out| {
+        let (x, index) = (lined(tensor(x))?, lined(tensor(index))?);
+        let mut shape = x.shape().to_vec();
+        shape[*op.dim] = index.numel();
+        let slices = operand(value, x.dtype(), out)?.expand(&shape)?;
+        aclnn::index_copy(&x, *op.dim as i64, &index, &slices, &lined(out)?)
     });
     Embedding::table().register(npu, |_, [weight, indices], out| aclnn::embedding(weight, indices, out));
     EmbeddingDenseBackward::table().register(npu, |op, [grad, indices], out| {
         let padding = op.padding.map_or(NO_PADDING, |row| row as u64);
         aclnn::embedding_dense_backward(grad, indices, op.rows as u64, padding, op.scale_by_frequency, out)
     });
+    EmbeddingRenorm::table().register(npu, |op, [table, indices], out| {
+        aclnn::inplace_copy(out, table)?;
+        aclnn::embedding_renorm(out, indices, op.max_norm, op.norm)
+    });
+}
+
+fn elements(npu: Key) {
+    Gather::table().register(npu, |op, [x, index], out| match index.numel() {
+        0 => Ok(()),
+        _ => aclnn::gather(&lined(x)?, *op.dim as i64, &lined(index)?, &lined(out)?),
+    });
+    Scatter::table().register(npu, |op, inputs, out| {
+        let reduce = reduction(Scatter::NAME, op.how)?;
+        let [x, index] = [tensor(inputs[0]), tensor(inputs[2])];
+        if index.numel() == 0 {
+            return aclnn::inplace_copy(out, x);
+        }
+        let (x, dim, index, out) = (lined(x)?, *op.dim as i64, lined(index)?, lined(out)?);
+        match inputs[1] {
+            Operand::Tensor(source) => aclnn::scatter(&x, dim, &index, &lined(source)?, reduce, &out),
+            Operand::Scalar(value) => aclnn::scatter_value(&x, dim, &index, value, reduce, &out),
+        }
+    });
+    ScatterAdd::table().register(npu, |op, [x, source, index], out| match index.numel() {
+        0 => aclnn::inplace_copy(out, x),
+        _ => {
+            let (x, source, out) = (lined(x)?, lined(source)?, lined(out)?);
+            aclnn::scatter_add(&x, *op.dim as i64, &lined(index)?, &source, &out)
+        }
+    });
+    ScatterReduce::table().register(npu, |op, [x, source, index], out| {
+        if !op.include {
+            let text = "the npu's library lets what was there before take part always";
+            return Err(Error::new(Cause::NoKernel, ScatterReduce::NAME, text));
+        }
+        let reduce = reduction(ScatterReduce::NAME, op.how)?;
+        match index.numel() {
+            0 => aclnn::inplace_copy(out, x),
+            _ => {
+                let (x, source, out) = (lined(x)?, lined(source)?, lined(out)?);
+                aclnn::scatter(&x, op.dim as i64, &lined(index)?, &source, reduce, &out)
+            }
+        }
+    });
+    Take::table().register(npu, |_, [x, index], out| match index.numel() {
+        0 => Ok(()),
+        _ => aclnn::take(x, index, out),
+    });
+    Put::table().register(npu, |op, [x, source, index], out| {
+        aclnn::inplace_copy(out, x)?;
+        match index.numel() {
+            0 => Ok(()),
+            _ => aclnn::inplace_put(out, index, source, op.accumulate),
+        }
+    });
+    MaskedScatter::table().register(npu, |_, [x, source, mask], out| {
+        aclnn::inplace_copy(out, x)?;
+        aclnn::inplace_masked_scatter(out, &mask.expand(out.shape())?, source)
+    });
+}
+
+fn numbers(npu: Key) {
+    NonzeroRows::table().register(npu, |_, [x], out| aclnn::nonzero(x, out));
+    IndexNumbers::table().register(npu, |_, ([x], indices), out| {
+        if out.numel() == 0 {
+            return Ok(());
+        }
+        let (list, none) = (given(indices), none(x)?);
+        aclnn::index(x, &or(&list, &none), out)
+    });
+    IndexPut::table().register(npu, |op, ([x, values], indices), out| {
+        aclnn::inplace_copy(out, x)?;
+        put(out, values, indices, op.accumulate, false)
+    });
+    IndexPut::in_place_table()
+        .register(npu, |op, ([x, values], indices)| put(x, values, indices, op.accumulate, false));
+    IndexPutImpl::in_place_table()
+        .register(npu, |op, ([x, values], indices)| put(x, values, indices, op.accumulate, op.trusted));
+}
+
+fn put(
+    x: &Tensor,
+    values: &Tensor,
+    indices: &[Option<&Tensor>],
+    accumulate: bool,
+    trusted: bool,
+) -> Result<()> {
+    let expanded = numbered(indices)?;
+    let listed: Vec<Option<&Tensor>> = expanded.iter().map(Option::as_ref).collect();
+    if listed.iter().flatten().any(|index| index.numel() == 0) || x.numel() == 0 {
+        return Ok(());
+    }
+    let (list, none) = (given(&listed), none(x)?);
+    aclnn::index_put_impl(x, &or(&list, &none), &apart(values, x)?, accumulate, trusted)
+}
+
+/// Indices with the numbers of what masks pick in their place.
+fn numbered(indices: &[Option<&Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    let mut numbered = Vec::with_capacity(indices.len());
+    for index in indices {
+        match index {
+            Some(mask) if matches!(mask.dtype(), DType::Bool | DType::U8) => {
+                let columns = mask.nonzero()?;
+                for dim in 0..mask.dim() {
+                    numbered.push(Some(columns.select(1, dim as isize)?));
+                }
+            }
+            index => numbered.push(index.cloned()),
+        }
+    }
+    Ok(numbered)
+}
+
+/// Indices up to the last one that is there.
+fn given<'a>(indices: &[Option<&'a Tensor>]) -> Vec<Option<&'a Tensor>> {
+    let last = indices.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    indices[..last].to_vec()
+}
+
+/// A tensor without elements stands for a dimension that is not indexed.
+fn none(x: &Tensor) -> Result<Tensor> {
+    beside(x, &[0], DType::I64)
+}
+
+fn or<'a>(indices: &[Option<&'a Tensor>], none: &'a Tensor) -> Vec<&'a Tensor> {
+    indices.iter().map(|index| index.unwrap_or(none)).collect()
+}
+
+fn tensor<'a>(operand: Operand<'a>) -> &'a Tensor {
+    operand.tensor().expect("`infer` refuses a number in the place of a tensor")
+}
+
+/// The library's number of what becomes of elements that meet.
+fn reduction(op: &'static str, how: Combine) -> Result<i64> {
+    match how {
+        Combine::Replace => Ok(0),
+        Combine::Add => Ok(1),
+        Combine::Multiply => Ok(2),
+        Combine::Mean | Combine::Largest | Combine::Smallest => {
+            let text = format_args!("the npu's library puts, adds and multiplies, and has no {how:?}");
+            Err(Error::new(Cause::NoKernel, op, text))
+        }
+    }
 }

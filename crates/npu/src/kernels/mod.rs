@@ -6,34 +6,42 @@
 
 mod activation;
 mod arithmetic;
+mod arrange;
 mod compare;
 mod copy;
 mod index;
-mod inplace;
 mod loss;
 mod matrix;
+mod normalization;
 mod optimizer;
+mod order;
 mod reduce;
 mod softmax;
+mod ternary;
 mod unary;
+mod windows;
 
 use crate::aclnn;
-use cresset_tensor::{DType, Key, Output, Result, Scalar, Spec, Tensor};
+use cresset_tensor::{DType, Key, Operand, Output, Result, Scalar, Spec, Tensor};
 
 /// Plugs all kernels into the tables of their operators.
 pub(crate) fn register(npu: Key) {
     activation::register(npu);
     arithmetic::register(npu);
+    arrange::register(npu);
     compare::register(npu);
     copy::register(npu);
     index::register(npu);
-    inplace::register(npu);
     loss::register(npu);
     matrix::register(npu);
+    normalization::register(npu);
     optimizer::register(npu);
+    order::register(npu);
     reduce::register(npu);
     softmax::register(npu);
+    ternary::register(npu);
     unary::register(npu);
+    windows::register(npu);
 }
 
 const ONE: Scalar = Scalar::Int(1);
@@ -48,6 +56,19 @@ fn filled(x: &Tensor, shape: &[usize], dtype: DType, value: impl Into<Scalar>) -
     let out = beside(x, shape, dtype)?;
     aclnn::inplace_fill_scalar(&out, value.into())?;
     Ok(out)
+}
+
+/// A number by itself as a line of one: the library counts dimensions from one on.
+fn lined(x: &Tensor) -> Result<Tensor> {
+    if x.dim() == 0 { x.reshape([1]) } else { Ok(x.clone()) }
+}
+
+/// An operand as a tensor of `dtype` on the device of `out`; a number has no dimensions.
+fn operand(given: Operand<'_>, dtype: DType, out: &Tensor) -> Result<Tensor> {
+    match given {
+        Operand::Tensor(tensor) => converted(tensor, dtype),
+        Operand::Scalar(number) => filled(out, &[], dtype, number),
+    }
 }
 
 /// The elements of `x` as `dtype`, converted if need be.

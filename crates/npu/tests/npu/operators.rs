@@ -48,10 +48,54 @@ fn functions_of_one_operand() {
         ("log", |x| x.mul(x)?.add(0.5)?.log()),
         ("sqrt", |x| x.mul(x)?.sqrt()),
         ("reciprocal", |x| x.mul(x)?.add(0.5)?.reciprocal()),
+        ("abs", |x| x.abs()),
+        ("sign", |x| x.sign()),
+        ("expm1", |x| x.expm1()),
+        ("log1p", |x| x.abs()?.log1p()),
+        ("log2", |x| x.mul(x)?.add(0.5)?.log2()),
+        ("rsqrt", |x| x.mul(x)?.add(0.5)?.rsqrt()),
+        ("sin", |x| x.sin()),
+        ("atanh", |x| x.mul(0.9)?.atanh()),
+        ("erf", |x| x.erf()),
+        ("lgamma", |x| x.add(1.5)?.lgamma()),
+        ("floor", |x| x.mul(7)?.floor()),
+        ("round", |x| x.mul(7)?.round()),
+        ("trunc of integers", |x| x.mul(7)?.to_dtype(DType::I32)?.trunc()),
+        ("round_decimals", |x| x.round_decimals(2)),
+        ("deg2rad", |x| x.deg2rad()),
+        ("nan_to_num", |x| x.floor()?.log()?.nan_to_num(Some(3.0), None, None)),
+        ("bitwise_not", |x| x.mul(9)?.to_dtype(DType::I64)?.bitwise_not()),
+        ("logical_not", |x| x.floor()?.logical_not()),
+        ("signbit", |x| x.signbit()),
+        ("isfinite", |x| x.floor()?.log()?.isfinite()),
         ("tanh", |x| x.tanh()),
         ("sigmoid", |x| x.sigmoid()),
         ("relu", |x| x.relu()),
         ("softplus", |x| x.softplus(2.0, 1.0)),
+        ("silu", |x| x.silu()),
+        ("mish", |x| x.mish()),
+        ("gelu", |x| x.gelu(Approximate::None)),
+        ("gelu by tanh", |x| x.gelu(Approximate::Tanh)),
+        ("elu", |x| x.elu(0.7)),
+        ("leaky_relu", |x| x.leaky_relu(0.1)),
+        ("hardswish", |x| x.mul(4)?.hardswish()),
+        ("hardsigmoid", |x| x.mul(4)?.hardsigmoid()),
+        ("hardtanh", |x| x.hardtanh(-0.5, 0.3)),
+        ("hardshrink", |x| x.hardshrink(0.3)),
+        ("softshrink", |x| x.softshrink(0.3)),
+        ("threshold", |x| x.threshold(0.1, 2.0)),
+        ("logsigmoid", |x| x.logsigmoid()),
+        ("softmax", |x| x.softmax(-1)),
+        ("min", |x| x.min()),
+        ("argmin", |x| x.argmin(-1, false)),
+        ("prod", |x| x.prod(None)),
+        ("any", |x| x.floor()?.any()),
+        ("all", |x| x.all()),
+        ("norm", |x| x.vector_norm(3.0, &[], false, None)),
+        ("median", |x| x.median()),
+        ("cumsum", |x| x.cumsum(0, None)),
+        ("cumprod", |x| x.cumprod(-1, None)),
+        ("flip", |x| x.flip(&[0])),
         ("sum", |x| x.sum()),
         ("mean", |x| x.mean()),
         ("max", |x| x.max()),
@@ -78,7 +122,24 @@ const BINARY: &[Binary] = &[
     ("mul", |a, b| a.mul(b)),
     ("div", |a, b| a.div(&b.mul(b)?.add(0.5)?)),
     ("pow", |a, b| a.mul(a)?.add(0.5)?.pow(b)),
+    ("maximum", |a, b| a.maximum(b)),
+    ("minimum", |a, b| a.minimum(b)),
+    ("fmax", |a, b| a.fmax(b)),
+    ("atan2", |a, b| a.atan2(b)),
+    ("xlogy", |a, b| a.xlogy(&b.abs()?)),
+    ("remainder", |a, b| a.remainder(&b.abs()?.add(0.2)?)),
+    ("fmod", |a, b| a.fmod(&b.abs()?.add(0.2)?)),
+    ("div by floor", |a, b| DivRounded { rounding: Rounding::Floor }.call((a, (&b.abs()?.add(0.2)?).into()))),
+    ("floor_divide", |a, b| FloorDivide.call((a, (&b.abs()?.add(0.2)?).into()))),
+    ("clamp between tensors", |a, b| a.clamp(b, 0.5)),
     ("gt", |a, b| a.gt(b)),
+    ("ge", |a, b| a.ge(b)),
+    ("lt", |a, b| a.lt(b)),
+    ("le", |a, b| a.le(b)),
+    ("ne", |a, b| a.ne(b)),
+    ("logical_and", |a, b| a.floor()?.logical_and(&b.floor()?)),
+    ("logical_xor", |a, b| a.floor()?.logical_xor(&b.floor()?)),
+    ("bitwise_or", |a, b| a.mul(9)?.to_dtype(DType::I32)?.bitwise_or(&b.mul(9)?.to_dtype(DType::I32)?)),
     ("eq", |a, b| a.mul(2)?.eq(&b.add(b)?)),
 ];
 
@@ -121,7 +182,16 @@ fn element_types_meet_as_on_the_host() {
 
 #[test]
 fn a_number_can_stand_for_an_operand() {
-    let table: [Unary; 10] = [
+    let table: [Unary; 19] = [
+        ("remainder", |x| x.remainder(0.3)),
+        ("fmod of int", |x| x.mul(9)?.to_dtype(DType::I32)?.fmod(4)),
+        ("clamp", |x| x.clamp(-0.25, 0.5)),
+        ("clamp_min", |x| x.clamp_min(0.1)),
+        ("maximum", |x| x.maximum(0.1)),
+        ("pow of", |x| PowOf { base: Scalar::Float(2.5) }.call([x])),
+        ("power of int", |x| x.mul(9)?.to_dtype(DType::I64)?.pow(5)),
+        ("le", |x| x.le(0.25)),
+        ("bitwise_and", |x| x.mul(9)?.to_dtype(DType::I32)?.bitwise_and(6)),
         ("add", |x| x.add(2.5)),
         ("add scaled", |x| x.add_scaled(3, 2)),
         ("sub", |x| x.sub(1)),
@@ -149,6 +219,16 @@ fn gradients_of_activations() {
             SigmoidBackward.call([grad, y])?,
             LogSoftmaxBackward { dim: 1 }.call([grad, y])?,
             LogSoftmaxBackward { dim: 0 }.call([grad, y])?,
+            SoftmaxBackward { dim: 1 }.call([grad, y])?,
+            SiluBackward.call([grad, y])?,
+            MishBackward.call([grad, y])?,
+            GeluBackward { approximate: Approximate::None }.call([grad, y])?,
+            GeluBackward { approximate: Approximate::Tanh }.call([grad, y])?,
+            LeakyReluBackward { negative_slope: Scalar::Float(0.1) }.call([grad, y])?,
+            HardswishBackward.call([grad, y])?,
+            HardtanhBackward { min: Scalar::Float(-0.2), max: Scalar::Float(0.5) }.call([grad, y])?,
+            SoftshrinkBackward { lambda: Scalar::Float(0.3) }.call([grad, y])?,
+            LogSigmoidBackward.call([grad, y, y])?,
         ])
     });
 }
@@ -245,7 +325,29 @@ fn reductions() {
             values,
             indices,
             x.argmax(0, true)?,
+            x.amax(&[0], false)?,
+            x.amin(&[0, 1], true)?,
+            x.prod_dim(0, false, None)?,
+            x.any_dim(1, false)?,
+            x.all_dims(&[0], true)?,
+            x.var_dims(&[1], 1.0, false)?,
+            x.std_dims(&[0], 0.0, true)?,
+            x.var_dims(&[0], 0.5, false)?,
+            x.vector_norm(2.0, &[1], true, None)?,
+            x.logsumexp(&[0], false)?,
         ])
+    });
+    for_views("orders", &[numbers(&[3, 4], 1)], &|x| {
+        let ranked = [
+            x[0].sort(0, true, None)?,
+            x[0].topk(2, 1, true, true)?,
+            x[0].min_dim(1, false)?,
+            x[0].kthvalue(2, 0, true)?,
+            x[0].median_dim(1, false)?,
+            x[0].cummax(0)?,
+            x[0].var_mean(&[1], 1.0, false)?,
+        ];
+        Ok(ranked.into_iter().flatten().collect())
     });
     check("max of a number", &[numbers(&[], 1)], &|x| {
         let [values, indices] = x[0].max_dim(0, false)?;
@@ -271,6 +373,164 @@ fn losses() {
             });
         }
     }
+}
+
+#[test]
+fn losses_of_distance_and_probability() {
+    let inputs = [numbers(&[3, 4], 1), numbers(&[3, 4], 2), numbers(&[4], 3)];
+    for reduction in [Reduction::None, Reduction::Mean, Reduction::Sum] {
+        check(&format!("{reduction:?}"), &inputs, &|x| {
+            let [guess, truth] = [&x[0], &x[1]];
+            let (share, weight) = (guess.sigmoid()?, x[2].abs()?);
+            Ok(vec![
+                guess.mse_loss(truth, reduction)?,
+                guess.smooth_l1_loss(truth, 0.3, reduction)?,
+                guess.huber_loss(truth, 0.3, reduction)?,
+                guess.l1_loss(truth, reduction)?,
+                share.binary_cross_entropy(&truth.sigmoid()?, Some(&weight), reduction)?,
+                guess.binary_cross_entropy_with_logits(&truth.sigmoid()?, None, Some(&weight), reduction)?,
+                guess.log_softmax(1)?.kl_div(&truth.softmax(1)?, false, reduction)?,
+                DistanceLossBackward { distance: Square, reduction }.call([truth, guess, truth])?,
+                DistanceLossBackward { distance: Huber { delta: 0.3 }, reduction }
+                    .call([truth, guess, truth])?,
+                BinaryCrossEntropyBackward { reduction }.call(([truth, &share, &share], None))?,
+            ])
+        });
+    }
+}
+
+#[test]
+fn normalization() {
+    let inputs = [numbers(&[3, 4, 5], 1), numbers(&[4], 2), numbers(&[4], 3), numbers(&[4, 5], 4)];
+    for training in [true, false] {
+        check(&format!("training {training}"), &inputs, &|x| {
+            let (mean, variance) = (x[1].copy()?, x[2].abs()?);
+            let how = BatchNorm { training, ..BatchNorm::default() };
+            let out = x[0].batch_norm([Some(&mean), Some(&variance)], Some(&x[1]), Some(&x[2]), how)?;
+            Ok(vec![out, mean, variance])
+        });
+    }
+    check("rows and groups", &inputs, &|x| {
+        Ok(vec![
+            x[0].layer_norm(&[4, 5], Some(&x[3]), None, 1e-5)?,
+            x[0].layer_norm(&[5], None, None, 1e-3)?,
+            x[0].group_norm(2, Some(&x[1]), Some(&x[2]), 1e-5)?,
+            x[0].to_dtype(DType::F16)?.group_norm(4, None, None, 1e-5)?.to_dtype(DType::F32)?,
+            x[0].rms_norm(&[5], None, None)?,
+        ])
+    });
+}
+
+#[test]
+fn products_with_vectors_sums_and_integers() {
+    let inputs = [numbers(&[3, 4], 1), numbers(&[4, 5], 2), numbers(&[4], 3), numbers(&[3], 4)];
+    check("vectors", &inputs, &|x| {
+        Ok(vec![x[0].mv(&x[2])?, x[2].dot(&x[2])?, x[3].addmv(&x[0], &x[2])?, x[3].outer(&x[2])?])
+    });
+    check("integers", &inputs, &|x| {
+        let [a, b, v] = [0, 1, 2].map(|i| x[i].mul(9).and_then(|x| x.to_dtype(DType::I64)));
+        let (a, b, v) = (a?, b?, v?);
+        Ok(vec![
+            a.mm(&b)?,
+            a.mv(&v)?,
+            v.dot(&v)?,
+            a.t()?.addmm_scaled(&b, &b.t()?.narrow(1, 0, 3)?, 3, 2)?,
+            a.unsqueeze(0)?.bmm(&b.unsqueeze(0)?)?,
+        ])
+    });
+    let stacks = [numbers(&[3, 2, 4], 1), numbers(&[3, 4, 5], 2), numbers(&[2, 5], 3)];
+    check("sums of stacks", &stacks, &|x| {
+        Ok(vec![
+            x[2].baddbmm_scaled(&x[0], &x[1], 0.5, 2)?,
+            x[2].addbmm_scaled(&x[0], &x[1], 0, 1)?,
+            x[2].addbmm(&x[0], &x[1])?,
+        ])
+    });
+}
+
+#[test]
+fn elements_by_index() {
+    let index = Tensor::new([[2i64, 0, 1], [1, 2, 0]]).unwrap();
+    let inputs = [numbers(&[3, 3], 1), index, numbers(&[2, 3], 2), numbers(&[3, 4, 5], 3)];
+    check("elements", &inputs, &|x| {
+        let mask = x[0].gt(0)?;
+        let rows = x[1].select(0, 0)?;
+        Ok(vec![
+            x[0].gather(0, &x[1])?,
+            x[0].t()?.gather(0, &x[1])?,
+            x[0].scatter(0, &x[1], &x[2])?,
+            x[0].scatter(0, &x[1], 7)?,
+            x[0].scatter_add(0, &x[1], &x[2])?,
+            x[0].take(&x[1])?,
+            x[0].masked_fill(&mask, -1)?,
+            x[0].masked_select(&mask)?,
+            x[0].nonzero()?,
+            mask.nonzero()?,
+            x[3].index(&[None, Some(&rows)])?,
+            x[3].index(&[Some(&rows), None, Some(&rows)])?,
+            x[0].index(&[Some(&mask)])?,
+            x[0].index_put(&[Some(&rows)], &x[0].t()?, true)?,
+            x[0].index_put(&[Some(&mask)], &x[0].sum()?, false)?,
+            x[1].one_hot(Some(4))?,
+            x[0].index_copy(0, &rows, &x[0].t()?)?,
+        ])
+    });
+}
+
+#[test]
+fn elements_in_other_places() {
+    let inputs = [numbers(&[3, 4], 1), numbers(&[3, 2], 2), numbers(&[2, 3, 4, 5], 3)];
+    check("moved", &inputs, &|x| {
+        Ok(vec![
+            Tensor::cat(&[&x[0], &x[1], &x[0].to_dtype(DType::F64)?], 1)?,
+            Tensor::stack(&[&x[0], &x[0]], 1)?,
+            x[0].flip(&[0, 1])?,
+            x[0].roll(&[1, -1], &[0, 1])?,
+            x[2].tril(-1)?,
+            x[0].triu(1)?,
+            x[0].repeat([2, 3])?,
+            x[0].pad(&[1, 2], Padding::Constant(Scalar::Float(0.5)))?,
+            x[2].pad(&[1, 2, 0, 1], Padding::Reflect)?,
+            x[2].pad(&[2, -1, 0, 3], Padding::Replicate)?,
+            x[2].pad(&[1, 2], Padding::Circular)?,
+        ])
+    });
+}
+
+#[test]
+fn windows() {
+    let inputs = [numbers(&[2, 4, 7, 6], 1), numbers(&[6, 2, 3, 2], 2), numbers(&[6], 3)];
+    check("convolution and pooling", &inputs, &|x| {
+        let [image, weight, bias] = [&x[0], &x[1], &x[2]];
+        let two = || PerDim::from_slice(&[2, 1]);
+        let grouped =
+            Convolving { groups: 2, stride: two(), padding: Margin::By(two()), ..Convolving::default() };
+        let pooled = Pooling { padding: PerDim::from_slice(&[1]), ceil_mode: true, ..Pooling::new([3, 2]) };
+        let [maxima, places] = image.max_pool2d_with_indices(&pooled)?;
+        let averaged = Averaging { windows: pooled, count_include_pad: false, divisor_override: None };
+        let [most, found] = image.adaptive_max_pool2d(&[Some(3), Some(4)])?;
+        Ok(vec![
+            image.conv2d(weight, Some(bias), &grouped)?,
+            image.select(2, 0)?.conv1d(
+                &weight.select(3, 0)?,
+                None,
+                &Convolving { groups: 2, ..Convolving::default() },
+            )?,
+            image.narrow(1, 0, 2)?.conv2d(&weight.transpose(2, 3)?, None, &Convolving::default())?,
+            image.conv_transpose2d(
+                &numbers(&[4, 3, 2, 2], 4).to(image.device())?,
+                None,
+                &Convolving { stride: two(), ..Convolving::default() },
+            )?,
+            maxima,
+            places,
+            image.avg_pool2d(&averaged)?,
+            image.adaptive_avg_pool2d(&[Some(3), Some(4)])?,
+            most,
+            found,
+            image.im2col(&Unfolding::new([2, 3]))?,
+        ])
+    });
 }
 
 #[test]
@@ -339,11 +599,10 @@ fn steps_of_adam() {
 
 #[test]
 fn what_the_library_refuses_is_told_in_its_words() {
-    let x = numbers(&[2, 2], 1).to(npu()).unwrap().to_dtype(DType::I32).unwrap();
-    let error = x.mm(&x).unwrap_err().to_string();
-    assert!(
-        error
-            .contains("aclnnMmGetWorkspaceSize failed with code 161002 (ACLNN_ERR_PARAM_INVALID): aclnnMm: "),
-        "{error}"
-    );
+    let x = numbers(&[2, 2], 1).to(npu()).unwrap().gt(0).unwrap();
+    let index = Tensor::new([0i64, 1]).unwrap().to(npu()).unwrap();
+    let error = x.index_add(0, &index, &x).unwrap_err().to_string();
+    let words =
+        "aclnnIndexAddGetWorkspaceSize failed with code 161002 (ACLNN_ERR_PARAM_INVALID): aclnnIndexAdd: ";
+    assert!(error.contains(words), "{error}");
 }

@@ -5,7 +5,7 @@
 //! the front otherwise.
 
 use super::places::{Source, check_room, check_same_dtype, out_of_range, pick, start};
-use super::{broadcast, nonzero::host_only};
+use super::{broadcast, nonzero::not_meta};
 use crate::autograd::Saves;
 use crate::op::{InPlace, kernel_table};
 use crate::{Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, grads, shown};
@@ -60,7 +60,7 @@ fn expanded(op: &'static str, indices: Indices<'_>) -> Result<Vec<Option<Tensor>
     for index in indices {
         match index {
             Some(mask) if matches!(mask.dtype(), DType::Bool | DType::U8) => {
-                host_only(op, mask)?;
+                not_meta(op, mask)?;
                 let columns = mask.nonzero()?;
                 for dim in 0..mask.dim() {
                     expanded.push(Some(columns.select(1, dim as isize)?));

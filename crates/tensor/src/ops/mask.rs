@@ -1,10 +1,10 @@
 //! Elements picked and changed where a mask is true.
 
-use super::nonzero::host_only;
+use super::nonzero::not_meta;
 use super::places::{Source, check_room, check_same_dtype, must_be_tensor, pick, start, tensor};
 use super::{broadcast, scalar_argument};
 use crate::autograd::Saves;
-use crate::op::{InPlace, Operand, Shown, kernel_table};
+use crate::op::{InPlace, Operand, Shown, device_of, kernel_table};
 use crate::{
     Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, composite, cpu,
     grads, shown,
@@ -163,7 +163,10 @@ impl Forward for MaskedSelect {
     fn forward(&self, [x, mask]: [&Tensor; 2]) -> Result<Tensor> {
         check_mask(Self::NAME, mask)?;
         let shape = broadcast(Self::NAME, x.shape(), mask.shape())?;
-        let (x, mask) = (host_only(Self::NAME, x)?, host_only(Self::NAME, mask)?);
+        let (x, mask) = (not_meta(Self::NAME, x)?, not_meta(Self::NAME, mask)?);
+        if !x.device().is_cpu() || !mask.device().is_cpu() {
+            return select_numbered(x, mask, &shape);
+        }
         if observe::is_watched() {
             return select_shown(x, mask, &shape);
         }
@@ -172,6 +175,14 @@ impl Forward for MaskedSelect {
         pick(x, &places, &out);
         Ok(out)
     }
+}
+
+/// What a mask selects, by the numbers of the elements.
+fn select_numbered(x: &Tensor, mask: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    device_of(MaskedSelect::NAME, [x, mask])?;
+    let line = |x: &Tensor| x.expand(shape)?.reshape([shape.iter().product::<usize>()]);
+    let places = line(mask)?.nonzero()?.select(1, 0)?;
+    line(x)?.index_select(0, &places)
 }
 
 /// What a mask selects, by the calls of torch's kernel: it counts first, and where memory is not plain it

@@ -1,9 +1,10 @@
 //! Where elements are, as numbers, and numbers as rows of zeros and a one.
 
 use super::places::check_room;
-use crate::{Cause, DType, Error, Forward, Layout, Op, Result, Tensor, composite, shown};
+use crate::op::kernel_table;
+use crate::{Cause, DType, Error, Forward, Kernel, Key, Layout, Op, Result, Spec, Tensor, composite, shown};
 use cresset_dispatch::observe::{self, Argument};
-use cresset_kernels::index;
+use cresset_kernels::{View, elementwise, index};
 
 /// Refuses tensors whose elements a host kernel cannot see: the shape of its result depends on them.
 pub(super) fn host_only<'a>(op: &'static str, x: &'a Tensor) -> Result<&'a Tensor> {
@@ -15,6 +16,11 @@ pub(super) fn host_only<'a>(op: &'static str, x: &'a Tensor) -> Result<&'a Tenso
         x.device()
     );
     Err(Error::new(Cause::NoKernel, op, text))
+}
+
+/// As [`host_only`], where only elements that nobody has are refused.
+pub(super) fn not_meta<'a>(op: &'static str, x: &'a Tensor) -> Result<&'a Tensor> {
+    if x.device().key == Key::META { host_only(op, x) } else { Ok(x) }
 }
 
 /// The coordinates of all elements that are not zero, a row for each.
@@ -29,7 +35,10 @@ impl Op for Nonzero {
 
 impl Forward for Nonzero {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let x = host_only(Self::NAME, x)?;
+        let x = not_meta(Self::NAME, x)?;
+        if !x.device().is_cpu() {
+            return counted(x);
+        }
         check_room(Self::NAME, x.shape())?;
         if observe::is_watched() {
             Tensor::empty([0], (DType::I64, x.device()))?;
@@ -56,6 +65,42 @@ fn by_columns(rows: Tensor) -> Result<Tensor> {
     let (shape, strides) = ([count as i64, rank as i64], [1, count as i64]);
     let more = [Argument::Ints(&shape), Argument::Ints(&strides), Argument::None];
     shown::within("aten::as_strided_", [&rows], &more, || Ok(rows.with_layout(layout)))
+}
+
+/// Where elements are on a device: their number is asked for, and then as many rows are kept.
+fn counted(x: &Tensor) -> Result<Tensor> {
+    let count = x.ne(0)?.sum()?.item()?.as_i64() as usize;
+    if x.dim() == 0 {
+        return Tensor::empty([count, 0], (DType::I64, x.device()));
+    }
+    NonzeroRows.launch([x])?.narrow(0, 0, count)?.t()?.contiguous()?.t()
+}
+
+/// The coordinates of elements other than 0 as rows, as many as there are elements; what follows the
+/// last one means nothing.
+#[derive(Clone, Debug)]
+pub struct NonzeroRows;
+
+impl Op for NonzeroRows {
+    const NAME: &'static str = Nonzero::NAME;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+}
+
+impl Kernel for NonzeroRows {
+    kernel_table!(NonzeroRows);
+
+    fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
+        Ok(Spec::new([x.numel(), x.dim()], DType::I64))
+    }
+
+    fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
+        let mut coordinates = index::nonzero(x.elements(&x.read()));
+        coordinates.resize(out.numel(), 0);
+        let layout = out.layout().clone();
+        elementwise::copy(View::of(&coordinates, &layout), out.elements_mut(&mut out.write()));
+        Ok(())
+    }
 }
 
 impl Tensor {

@@ -17,7 +17,7 @@ pub use nll::*;
 pub use probability::*;
 pub use sequence::*;
 
-pub use cresset_kernels::loss::Reduction;
+pub use cresset_kernels::loss::{Huber, Reduction, SmoothL1, Square};
 
 use crate::{Cause, Error, Result, Tensor, cpu};
 use cresset_kernels::elementwise;
