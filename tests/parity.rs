@@ -29,6 +29,38 @@ fn every_recorded_answer_is_ours_too() {
     assert!(report.total("", |row| row.tier == Some(1)).passed > 3000, "the selection has shrunk");
 }
 
+/// Operators that the NPU's library has nothing for, at least not for all recorded cases: an error says so.
+const NOT_ON_NPU: &[&str] = &[];
+
+#[test]
+fn the_npu_gives_every_recorded_answer_that_it_has_an_operator_for() {
+    let report = Report::replay(&golden(), None, cresset::device("npu").unwrap(), |_| {}).unwrap();
+    for row in &report.rows {
+        assert_eq!(row.failed, 0, "{}: {:?}", row.name, row.reasons);
+        let missing = NOT_ON_NPU.contains(&row.name.as_str());
+        assert_eq!(row.unsupported > 0, missing, "{}: {:?}", row.name, row.reasons.first());
+    }
+}
+
+#[test]
+fn the_npu_runs_and_trains_what_the_host_does() {
+    let (golden, npu) =
+        (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"), cresset::device("npu").unwrap());
+    let modules = cresset_parity::modules::replay_folder(&golden.join("module"), None, npu, |_| {}).unwrap();
+    for row in &modules.rows {
+        assert_eq!(row.failed, 0, "{}: {:?}", row.name, row.reasons);
+        let missing = MODULES_NOT_ON_NPU.contains(&row.name.as_str());
+        assert!(missing || row.unsupported == 0, "{}: {:?}", row.name, row.reasons.first());
+    }
+    let report = cresset_parity::train::replay_training(&golden.join("train"), None, npu, |_| {}).unwrap();
+    for row in &report.rows {
+        assert_eq!(row.passed, 3, "{}: {:?}", row.name, row.reasons);
+    }
+}
+
+/// Modules whose loss the NPU's library has no operator for.
+const MODULES_NOT_ON_NPU: &[&str] = &["CTCLoss", "MultiLabelMarginLoss"];
+
 #[test]
 fn every_recorded_module_answers_as_ours_does() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/module");

@@ -126,7 +126,7 @@ macro_rules! operators {
             hardshrink_backward = aclnnHardshrinkBackward(grad: Tensor, x: Tensor, lambda: Scalar, out: Tensor);
             softshrink = aclnnSoftshrink(x: Tensor, lambda: Scalar, out: Tensor);
             softshrink_backward = aclnnSoftshrinkBackward(grad: Tensor, x: Tensor, lambda: Scalar, out: Tensor);
-            log_sigmoid_forward = aclnnLogSigmoidForward(x: Tensor, out: Tensor, buffer: Tensor);
+            log_sigmoid = aclnnLogSigmoid(x: Tensor, out: Tensor);
             log_sigmoid_backward = aclnnLogSigmoidBackward(grad: Tensor, x: Tensor, buffer: Tensor, out: Tensor);
             glu = aclnnGlu(x: Tensor, dim: i64, out: Tensor);
             glu_backward = aclnnGluBackward(grad: Tensor, x: Tensor, dim: i64, out: Tensor);
@@ -230,6 +230,7 @@ macro_rules! operators {
             inplace_put = aclnnInplacePut(x: Tensor, index: Tensor, source: Tensor, accumulate: bool);
             inplace_masked_scatter = aclnnInplaceMaskedScatter(x: Tensor, mask: Tensor, source: Tensor);
             nonzero = aclnnNonzero(x: Tensor, out: Tensor);
+            search_sorted = aclnnSearchSorted(sorted: Tensor, values: Tensor, int32: bool, right: bool, sorter: OptionalTensor, out: Tensor);
             embedding_renorm = aclnnEmbeddingRenorm(x: Tensor, indices: Tensor, max_norm: f64, norm: f64);
 
             cat = aclnnCat(tensors: TensorList, dim: i64, out: Tensor);
@@ -265,6 +266,27 @@ macro_rules! operators {
             adaptive_max_pool2d = aclnnAdaptiveMaxPool2d(x: Tensor, size: IntArray, out: Tensor, indices: Tensor);
             im2col = aclnnIm2col(x: Tensor, kernel: IntArray, dilation: IntArray, padding: IntArray, stride: IntArray, out: Tensor);
             im2col_backward = aclnnIm2colBackward(grad: Tensor, image: IntArray, kernel: IntArray, dilation: IntArray, padding: IntArray, stride: IntArray, out: Tensor);
+
+            upsample_nearest1d = aclnnUpsampleNearest1d(x: Tensor, size: IntArray, out: Tensor);
+            upsample_nearest1d_backward = aclnnUpsampleNearest1dBackward(grad: Tensor, size: IntArray, from: IntArray, scale: f64, out: Tensor);
+            upsample_nearest2d = aclnnUpsampleNearest2d(x: Tensor, size: IntArray, out: Tensor);
+            upsample_nearest2d_backward = aclnnUpsampleNearest2dBackward(grad: Tensor, size: IntArray, from: IntArray, high: f64, wide: f64, out: Tensor);
+            upsample_nearest3d = aclnnUpsampleNearest3d(x: Tensor, size: IntArray, deep: f64, high: f64, wide: f64, out: Tensor);
+            upsample_nearest3d_backward = aclnnUpsampleNearest3dBackward(grad: Tensor, size: IntArray, from: IntArray, deep: f64, high: f64, wide: f64, out: Tensor);
+            upsample_nearest_exact1d = aclnnUpsampleNearestExact1d(x: Tensor, size: IntArray, scale: f64, out: Tensor);
+            upsample_nearest_exact1d_backward = aclnnUpsampleNearestExact1dBackward(grad: Tensor, size: IntArray, from: IntArray, scale: f64, out: Tensor);
+            upsample_nearest_exact2d = aclnnUpsampleNearestExact2d(x: Tensor, size: IntArray, high: f64, wide: f64, out: Tensor);
+            upsample_nearest_exact2d_backward = aclnnUpsampleNearestExact2dBackward(grad: Tensor, size: IntArray, from: IntArray, high: f64, wide: f64, out: Tensor);
+            upsample_nearest_exact3d = aclnnUpsampleNearestExact3d(x: Tensor, size: IntArray, deep: f64, high: f64, wide: f64, out: Tensor);
+            upsample_nearest_exact3d_backward = aclnnUpsampleNearestExact3dBackward(grad: Tensor, size: IntArray, from: IntArray, deep: f64, high: f64, wide: f64, out: Tensor);
+            upsample_linear1d = aclnnUpsampleLinear1d(x: Tensor, size: IntArray, align: bool, scale: f64, out: Tensor);
+            upsample_linear1d_backward = aclnnUpsampleLinear1dBackward(grad: Tensor, size: IntArray, from: IntArray, align: bool, scale: f64, out: Tensor);
+            upsample_bilinear2d = aclnnUpsampleBilinear2d(x: Tensor, size: IntArray, align: bool, high: f64, wide: f64, out: Tensor);
+            upsample_bilinear2d_backward = aclnnUpsampleBilinear2dBackward(grad: Tensor, size: IntArray, from: IntArray, align: bool, high: f64, wide: f64, out: Tensor);
+            upsample_trilinear3d = aclnnUpsampleTrilinear3d(x: Tensor, size: IntArray, align: bool, deep: f64, high: f64, wide: f64, out: Tensor);
+            upsample_trilinear3d_backward = aclnnUpsampleTrilinear3dBackward(grad: Tensor, size: IntArray, from: IntArray, align: bool, deep: f64, high: f64, wide: f64, out: Tensor);
+            upsample_bicubic2d = aclnnUpsampleBicubic2d(x: Tensor, size: IntArray, align: bool, high: f64, wide: f64, out: Tensor);
+            upsample_bicubic2d_backward = aclnnUpsampleBicubic2dBackward(grad: Tensor, size: IntArray, from: IntArray, align: bool, high: f64, wide: f64, out: Tensor);
 
             inplace_copy = aclnnInplaceCopy(x: Tensor, source: Tensor);
             inplace_fill_scalar = aclnnInplaceFillScalar(x: Tensor, value: Scalar);

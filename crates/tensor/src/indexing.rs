@@ -212,7 +212,7 @@ impl<'a> Indexed<'a> {
                     indexed.add(Cow::Owned(list_index(&list, x.device())?), &mut dim, &mut taken);
                 }
                 Indexer::Tensor(index) if index.dim() > 0 || index.dtype().is_float() => {
-                    indexed.add(index, &mut dim, &mut taken);
+                    indexed.add(beside(index, x.device())?, &mut dim, &mut taken);
                 }
                 // A number or a truth, on whatever device.
                 Indexer::Tensor(index) if matches!(index.dtype(), DType::Bool | DType::U8) => {
@@ -240,6 +240,14 @@ impl<'a> Indexed<'a> {
     fn given(&self) -> Vec<Option<&Tensor>> {
         self.indices.iter().map(|index| index.as_deref()).collect()
     }
+}
+
+/// An index where the elements are: as in torch, one on the host picks elements of every device.
+fn beside(index: Cow<'_, Tensor>, device: Device) -> Result<Cow<'_, Tensor>> {
+    if device.is_cpu() || !index.device().is_cpu() {
+        return Ok(index);
+    }
+    index.to(device).map(Cow::Owned)
 }
 
 /// The index that picks all of a dimension of size 1, or nothing.

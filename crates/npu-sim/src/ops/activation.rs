@@ -44,6 +44,8 @@ activations! {
     leaky_relu(slope) = c"LeakyRelu", |x| if x > T::ZERO { x } else { x * slope };
     elu(alpha, scale, input_scale) = c"Elu",
         |x| if x > T::ZERO { x * scale } else { (x * input_scale).exp_m1() * alpha * scale };
+    log_sigmoid() = c"LogSigmoid",
+        |x| (if x < T::ZERO { x } else { T::ZERO * x }) - (-x.abs()).exp().ln_1p();
     hardshrink(lambda) = c"HardShrink", |x| if x.abs() <= lambda { T::ZERO } else { x };
     softshrink(lambda) = c"SoftShrink", |x| {
         let less = x.abs() - lambda;
@@ -245,27 +247,6 @@ impl NumberUnary for Threshold {
     fn apply<T: Number>(self, x: T) -> T {
         if x <= T::from_scalar(self.threshold) { T::from_scalar(self.value) } else { x }
     }
-}
-
-pub(crate) fn log_sigmoid_forward(x: Tensor, out: Tensor, buffer: Tensor) -> Planned {
-    #[derive(Clone, Copy)]
-    struct LogSigmoid;
-
-    impl Unary for LogSigmoid {
-        fn apply<T: Float>(self, x: T) -> T {
-            (if x < T::ZERO { x } else { T::ZERO * x }) - (-x.abs()).exp().ln_1p()
-        }
-    }
-
-    expect_dtype("x", &x, FLOATS)?;
-    expect_dtype("out", &out, &[x.dtype()])?;
-    expect("out", &out, x.shape())?;
-    expect("buffer", &buffer, x.shape())?;
-    Plan::new(c"LogSigmoid", [x], [out, buffer], |[x], [out, buffer]| {
-        elementwise::unary(LogSigmoid, x, out);
-        elementwise::fill(Scalar::Float(0.0), buffer);
-        Ok(())
-    })
 }
 
 pub(crate) fn log_sigmoid_backward(grad: Tensor, x: Tensor, buffer: Tensor, out: Tensor) -> Planned {

@@ -77,12 +77,11 @@ pub(crate) fn index_add(
     for (name, tensor) in [("source", &source), ("out", &out)] {
         expect_dtype(name, tensor, &[x.dtype()])?;
     }
-    if x.dtype() == DType::Bool {
-        fail!(code::NN_PARAM_INVALID, "x is of bool, expected numbers");
-    }
     let plan = Plan::new(c"IndexAdd", [x, index, source], [out], move |[x, index, source], [mut out]| {
         elementwise::copy(x, out.reborrow());
-        times(source, alpha).read(|source| index::index_add(out, dim, index, source)).map_err(out_of_range)
+        let places = Places::of_slices(out.layout(), dim, index, false).map_err(out_of_range)?;
+        times(source, alpha).read(|source| index::put(out, &places, source, Combine::Add, true));
+        Ok(())
     });
     plan.map(Plan::with_workspace)
 }

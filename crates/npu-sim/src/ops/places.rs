@@ -1,6 +1,6 @@
 //! Single elements picked and changed by number, by mask and by several indices at once.
 
-use super::cast::{INDICES, Temporary, expect_dtype};
+use super::cast::{INDICES, Temporary, converted, expect_dtype, promote, stored};
 use super::index::out_of_range;
 use super::shape::{broadcast_to, common, dim, expect};
 use crate::error::{Result, fail};
@@ -153,6 +153,36 @@ pub(crate) fn nonzero(x: Tensor, out: Tensor) -> Planned {
         Ok(())
     });
     plan.map(Plan::with_workspace)
+}
+
+pub(crate) fn search_sorted(
+    sorted: Tensor,
+    values: Tensor,
+    int32: bool,
+    right: bool,
+    sorter: Option<Tensor>,
+    out: Tensor,
+) -> Planned {
+    let dtype = promote(sorted.dtype(), values.dtype());
+    expect_dtype("out", &out, &[if int32 { DType::I32 } else { DType::I64 }])?;
+    expect("out", &out, values.shape())?;
+    let rows = |x: &Tensor| x.shape().split_last().map(|(_, rows)| rows.to_vec());
+    if sorted.shape().len() != 1 && rows(&sorted) != rows(&values) {
+        fail!(code::NN_PARAM_INVALID, "rows of {:?} for values {:?}", sorted.shape(), values.shape());
+    }
+    let by_order = sorter.is_some();
+    let sorter = sorter.unwrap_or_else(|| sorted.clone());
+    expect("sorter", &sorter, sorted.shape())?;
+    Plan::new(c"SearchSorted", [sorted, values, sorter], [out], move |[sorted, values, sorter], [out]| {
+        converted(sorted, dtype, |sorted| {
+            converted(values, dtype, |values| {
+                stored(out, DType::I64, |out| {
+                    kernels::search(sorted, values, right, by_order.then_some(sorter), out);
+                });
+            });
+        });
+        Ok(())
+    })
 }
 
 pub(crate) fn index(x: Tensor, indices: Vec<Tensor>, out: Tensor) -> Planned {

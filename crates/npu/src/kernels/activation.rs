@@ -62,9 +62,10 @@ pub(super) fn register(npu: Key) {
         };
         aclnn::gelu_backward_v2(grad, x, approximate, out)
     });
-    LogSigmoid::table().register(npu, |_, [x], [out, kept]| aclnn::log_sigmoid_forward(x, out, kept));
+    // What torch keeps for the gradient is not read; the library wants it of the input's shape.
+    LogSigmoid::table().register(npu, |_, [x], [out, _]| aclnn::log_sigmoid(x, out));
     LogSigmoidBackward::table()
-        .register(npu, |_, [grad, x, kept], out| aclnn::log_sigmoid_backward(grad, x, kept, out));
+        .register(npu, |_, [grad, x, _], out| aclnn::log_sigmoid_backward(grad, x, x, out));
     Glu::table().register(npu, |op, [x], out| aclnn::glu(x, op.dim as i64, out));
     GluBackward::table().register(npu, |op, [grad, x], out| aclnn::glu_backward(grad, x, op.dim as i64, out));
     PreluKernel::table().register(npu, |_, [x, weight], out| bent(x, x, weight, out));

@@ -85,6 +85,13 @@ pub(super) fn register(npu: Key) {
     });
     Fmax::table().register(npu, |_, (a, b), out| extreme(a, b, out, aclnn::ge_tensor));
     Fmin::table().register(npu, |_, (a, b), out| extreme(a, b, out, aclnn::le_tensor));
+    // The library has signs as truths only.
+    Copysign::table().register(npu, |_, (a, b), out| {
+        let (a, b) = (converted(a, out.dtype())?, operand(b, out.dtype(), out)?);
+        let size = a.abs()?;
+        let below = b.signbit()?.expand(out.shape())?;
+        aclnn::s_where(&below, &size.neg()?.expand(out.shape())?, &size.expand(out.shape())?, out)
+    });
     Clamp::table().register(npu, |_, (x, bounds), out| clamp(x, bounds, out));
     PowScalar::table().register(npu, |op, [a], out| match out.dtype() {
         // A truth to the power of a truth: itself, or true.

@@ -4,7 +4,7 @@ use super::{apart, beside, lined, operand};
 use crate::aclnn;
 use cresset_tensor::op::InPlace;
 use cresset_tensor::ops::*;
-use cresset_tensor::{Cause, DType, Error, Kernel, Key, Op, Operand, Result, Tensor};
+use cresset_tensor::{Cause, DType, Error, Kernel, Key, Op, Operand, Result, Scalar, Tensor};
 
 /// The library's padding row for none: -1, unsigned.
 const NO_PADDING: u64 = u64::MAX;
@@ -69,18 +69,15 @@ fn elements(npu: Key) {
         }
     });
     ScatterReduce::table().register(npu, |op, [x, source, index], out| {
-        if !op.include {
-            let text = "the npu's library lets what was there before take part always";
-            return Err(Error::new(Cause::NoKernel, ScatterReduce::NAME, text));
-        }
-        let reduce = reduction(ScatterReduce::NAME, op.how)?;
-        match index.numel() {
-            0 => aclnn::inplace_copy(out, x),
-            _ => {
-                let (x, source, out) = (lined(x)?, lined(source)?, lined(out)?);
-                aclnn::scatter(&x, op.dim as i64, &lined(index)?, &source, reduce, &out)
-            }
-        }
+        meet(ScatterReduce::NAME, op.how, op.include, [x, source, index], op.dim, out)
+    });
+    // Slices by number are elements that all have the number of their slice.
+    IndexReduce::table().register(npu, |op, [x, source, index], out| {
+        let (x, source, out) = (lined(x)?, lined(source)?, lined(out)?);
+        let mut shape = vec![1; source.dim()];
+        shape[op.dim] = index.numel();
+        let index = index.reshape(shape)?.expand(source.shape())?;
+        meet(IndexReduce::NAME, op.how, op.include, [&x, &source, &index], op.dim, &out)
     });
     Take::table().register(npu, |_, [x, index], out| match index.numel() {
         0 => Ok(()),
@@ -100,6 +97,17 @@ fn elements(npu: Key) {
 }
 
 fn numbers(npu: Key) {
+    SearchSorted::table().register(npu, |op, ([sorted, values], sorter), out| {
+        aclnn::search_sorted(sorted, values, op.int32, op.right, sorter, out)
+    });
+    IsIn::table().register(npu, |op, [x, known], out| {
+        let known = known.reshape([known.numel()])?;
+        let found = x.unsqueeze(-1)?.eq(&known)?;
+        match op.invert {
+            true => aclnn::logical_not(&found.any_dim(-1, false)?, out),
+            false => aclnn::any(&found, &[x.dim()], false, out),
+        }
+    });
     NonzeroRows::table().register(npu, |_, [x], out| aclnn::nonzero(x, out));
     IndexNumbers::table().register(npu, |_, ([x], indices), out| {
         if out.numel() == 0 {
@@ -168,6 +176,30 @@ fn or<'a>(indices: &[Option<&'a Tensor>], none: &'a Tensor) -> Vec<&'a Tensor> {
 
 fn tensor<'a>(operand: Operand<'a>) -> &'a Tensor {
     operand.tensor().expect("`infer` refuses a number in the place of a tensor")
+}
+
+/// Sums and products of elements that meet. Where what was there takes no part, it first becomes what
+/// changes nothing.
+fn meet(
+    op: &'static str,
+    how: Combine,
+    include: bool,
+    [x, source, index]: [&Tensor; 3],
+    dim: usize,
+    out: &Tensor,
+) -> Result<()> {
+    let reduce = reduction(op, how)?;
+    if index.numel() == 0 {
+        return aclnn::inplace_copy(out, x);
+    }
+    let (mut x, dim, index) = (lined(x)?, dim as i64, lined(index)?);
+    if !include {
+        let cleared = beside(&x, x.shape(), x.dtype())?;
+        let nothing = Scalar::Int((how == Combine::Multiply).into());
+        aclnn::scatter_value(&x, dim, &index, nothing, 0, &cleared)?;
+        x = cleared;
+    }
+    aclnn::scatter(&x, dim, &index, &lined(source)?, reduce, &lined(out)?)
 }
 
 /// The library's number of what becomes of elements that meet.

@@ -79,6 +79,11 @@ fn whole_sum(a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {
 
 /// `beta * x + alpha * product`; with a `beta` of 0 the first counts for its shape only.
 fn sum(x: &Tensor, beta: Scalar, product: &Tensor, alpha: Scalar, out: &Tensor) -> Result<()> {
+    // Factors of integers are cut to integers.
+    let [alpha, beta] = [alpha, beta].map(|factor| match out.dtype().is_float() {
+        true => factor,
+        false => Scalar::Int(factor.as_i64()),
+    });
     if beta.as_f64() == 0.0 {
         return aclnn::muls(product, alpha, out);
     }

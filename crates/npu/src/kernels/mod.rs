@@ -16,6 +16,7 @@ mod normalization;
 mod optimizer;
 mod order;
 mod reduce;
+mod resample;
 mod softmax;
 mod ternary;
 mod unary;
@@ -38,6 +39,7 @@ pub(crate) fn register(npu: Key) {
     optimizer::register(npu);
     order::register(npu);
     reduce::register(npu);
+    resample::register(npu);
     softmax::register(npu);
     ternary::register(npu);
     unary::register(npu);

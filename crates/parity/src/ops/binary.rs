@@ -17,7 +17,7 @@ fn left(a: &Arguments<'_>) -> Result<Tensor> {
         Scalar::Int(_) if other.dtype() == DType::Bool => DType::I64,
         _ => other.dtype(),
     };
-    Tensor::full([], number, dtype)
+    Tensor::full([], number, (dtype, other.device()))
 }
 
 fn alpha(a: &Arguments<'_>) -> Result<Scalar> {

@@ -358,8 +358,9 @@ fn next(x: &Tensor, dim: usize) -> Result<Tensor> {
 /// `y[k] = terms[k] + factors[k] * y[k + 1]` along a dimension, from its end: what derivatives of
 /// running products follow, and of itself.
 #[derive(Clone, Debug)]
-struct Recurrence {
-    dim: usize,
+pub struct Recurrence {
+    /// Along which dimension.
+    pub dim: usize,
 }
 
 impl Op for Recurrence {
