@@ -37,6 +37,8 @@ classes! {
     OptionalScalar = *const ScalarHandle;
     /// Integers on the host.
     IntArray = *const IntArrayHandle;
+    /// Integers on the host, or null.
+    OptionalIntArray = *const IntArrayHandle;
     /// Truth values on the host.
     BoolArray = *const BoolArrayHandle;
     /// A list of tensors.

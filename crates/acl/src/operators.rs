@@ -288,6 +288,9 @@ macro_rules! operators {
             upsample_bicubic2d = aclnnUpsampleBicubic2d(x: Tensor, size: IntArray, align: bool, high: f64, wide: f64, out: Tensor);
             upsample_bicubic2d_backward = aclnnUpsampleBicubic2dBackward(grad: Tensor, size: IntArray, from: IntArray, align: bool, high: f64, wide: f64, out: Tensor);
 
+            flash_attention_score = aclnnFlashAttentionScore(query: Tensor, key: Tensor, value: Tensor, shift: OptionalTensor, drop_mask: OptionalTensor, padding_mask: OptionalTensor, mask: OptionalTensor, prefix: OptionalIntArray, scale: f64, keep: f64, before: i64, after: i64, heads: i64, layout: Text, precise: i64, sparse: i64, largest: Tensor, sums: Tensor, weights: OptionalTensor, out: Tensor);
+            flash_attention_score_grad = aclnnFlashAttentionScoreGrad(query: Tensor, key: Tensor, value: Tensor, grad: Tensor, shift: OptionalTensor, drop_mask: OptionalTensor, padding_mask: OptionalTensor, mask: OptionalTensor, largest: OptionalTensor, sums: OptionalTensor, weights: OptionalTensor, output: OptionalTensor, prefix: OptionalIntArray, scale: f64, keep: f64, before: i64, after: i64, heads: i64, layout: Text, precise: i64, sparse: i64, to_query: Tensor, to_key: Tensor, to_value: Tensor, to_shift: OptionalTensor);
+
             inplace_copy = aclnnInplaceCopy(x: Tensor, source: Tensor);
             inplace_fill_scalar = aclnnInplaceFillScalar(x: Tensor, value: Scalar);
             inplace_zero = aclnnInplaceZero(x: Tensor);

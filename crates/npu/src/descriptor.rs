@@ -186,6 +186,19 @@ impl Argument for class::IntArray {
     }
 }
 
+impl Argument for class::OptionalIntArray {
+    type Given<'a> = Option<&'a [usize]>;
+    type Kept = Option<IntArrayDescription>;
+
+    fn describe(given: Option<&[usize]>, site: &mut Site) -> Result<Option<IntArrayDescription>> {
+        given.map(|numbers| class::IntArray::describe(numbers, site)).transpose()
+    }
+
+    fn raw(kept: &Option<IntArrayDescription>) -> *const IntArrayHandle {
+        kept.as_ref().map_or(std::ptr::null(), |array| array.0)
+    }
+}
+
 impl Argument for class::TensorList {
     type Given<'a> = &'a [&'a Tensor];
     type Kept = TensorListDescription;

@@ -52,6 +52,7 @@ arguments! {
     Scalar: Scalar, |raw, name| find(&SCALARS, raw as usize, name);
     OptionalScalar: Option<Scalar>, |raw, name| optional(raw, || find(&SCALARS, raw as usize, name));
     IntArray: Vec<i64>, |raw, name| find(&INT_ARRAYS, raw as usize, name);
+    OptionalIntArray: Option<Vec<i64>>, |raw, name| optional(raw, || find(&INT_ARRAYS, raw as usize, name));
     BoolArray: Vec<bool>, |raw, name| find(&BOOL_ARRAYS, raw as usize, name);
     TensorList: Vec<Tensor>, |raw, name| {
         let tensors = find(&TENSOR_LISTS, raw as usize, name)?;

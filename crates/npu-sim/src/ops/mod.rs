@@ -3,6 +3,7 @@
 mod activation;
 mod arithmetic;
 mod arrange;
+mod attention;
 mod cast;
 mod compare;
 mod division;
@@ -26,6 +27,7 @@ mod windows;
 pub(crate) use activation::*;
 pub(crate) use arithmetic::*;
 pub(crate) use arrange::*;
+pub(crate) use attention::*;
 pub(crate) use compare::*;
 pub(crate) use division::*;
 pub(crate) use fill::*;

@@ -7,6 +7,7 @@
 mod activation;
 mod arithmetic;
 mod arrange;
+mod attention;
 mod compare;
 mod copy;
 mod index;
@@ -30,6 +31,7 @@ pub(crate) fn register(npu: Key) {
     activation::register(npu);
     arithmetic::register(npu);
     arrange::register(npu);
+    attention::register(npu);
     compare::register(npu);
     copy::register(npu);
     index::register(npu);

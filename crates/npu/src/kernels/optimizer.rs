@@ -1,13 +1,21 @@
-//! Optimizer steps in one pass over each parameter.
+//! Optimizer steps: Adam in one pass over each parameter, others in parts.
 
 use super::{beside, filled};
 use crate::aclnn;
-use cresset_tensor::ops::{AdamStep, Batch, FusedAdam, FusedAdamW};
+use cresset_tensor::ops::{
+    AdagradStep, AdamStep, Batch, FusedAdagrad, FusedAdam, FusedAdamW, FusedSgd, SgdStep,
+};
 use cresset_tensor::{DType, Kernel, Key, Result, Scalar, Tensor};
 
 pub(super) fn register(npu: Key) {
     FusedAdam::table().register(npu, |_, batch, ()| adam(batch));
     FusedAdamW::table().register(npu, |_, batch, ()| adam(batch));
+    FusedSgd::table().register(npu, |_, batch, ()| {
+        batch.each().try_for_each(|(param, grad, states, step)| sgd(*step, param, grad, states.first()))
+    });
+    FusedAdagrad::table().register(npu, |_, batch, ()| {
+        batch.each().try_for_each(|(param, grad, states, step)| adagrad(*step, param, grad, &states[0]))
+    });
 }
 
 fn adam(batch: Batch<'_, AdamStep>) -> Result<()> {
@@ -44,6 +52,43 @@ fn adam(batch: Batch<'_, AdamStep>) -> Result<()> {
     Ok(())
 }
 
+/// The library has no such step: one call per part of it.
+fn sgd(step: SgdStep, param: &Tensor, grad: &Tensor, kept: Option<&Tensor>) -> Result<()> {
+    let number = Scalar::Float;
+    let grad = turned(param, grad, step.weight_decay, step.maximize)?;
+    let Some(kept) = kept else { return aclnn::inplace_add(param, &grad, number(-step.lr)) };
+    if step.first {
+        aclnn::inplace_copy(kept, &grad)?;
+    } else {
+        aclnn::inplace_muls(kept, number(step.momentum))?;
+        aclnn::inplace_add(kept, &grad, number(1.0 - step.dampening))?;
+    }
+    if !step.nesterov {
+        return aclnn::inplace_add(param, kept, number(-step.lr));
+    }
+    aclnn::inplace_add(&grad, kept, number(step.momentum))?;
+    aclnn::inplace_add(param, &grad, number(-step.lr))
+}
+
+fn adagrad(step: AdagradStep, param: &Tensor, grad: &Tensor, sum: &Tensor) -> Result<()> {
+    let grad = turned(param, grad, step.weight_decay, step.maximize)?;
+    aclnn::inplace_addcmul(sum, &grad, &grad, super::ONE)?;
+    let divisor = beside(param, param.shape(), param.dtype())?;
+    aclnn::sqrt(sum, &divisor)?;
+    aclnn::inplace_adds(&divisor, Scalar::Float(step.eps), super::ONE)?;
+    aclnn::inplace_addcdiv(param, &grad, &divisor, Scalar::Float(-step.lr))
+}
+
+/// The gradient downwards in memory of its own, with the pull of a decay.
+fn turned(param: &Tensor, grad: &Tensor, decay: f64, maximize: bool) -> Result<Tensor> {
+    let out = beside(grad, grad.shape(), grad.dtype())?;
+    aclnn::muls(grad, Scalar::Int(if maximize { -1 } else { 1 }), &out)?;
+    if decay != 0.0 {
+        aclnn::inplace_add(&out, param, Scalar::Float(decay))?;
+    }
+    Ok(out)
+}
+
 /// The gradient with the pull of a decay that is not decoupled, which the library does not
 /// know. It turns the sign of the whole if the step goes up, so the pull is turned before.
 fn pulled(step: AdamStep, param: &Tensor, grad: &Tensor) -> Result<Tensor> {
@@ -60,15 +105,14 @@ fn pulled(step: AdamStep, param: &Tensor, grad: &Tensor) -> Result<Tensor> {
 fn adam_in_parts(step: AdamStep, param: &Tensor, grad: &Tensor, states: &[Tensor]) -> Result<()> {
     let number = Scalar::Float;
     let correction = |beta: f64| 1.0 - beta.powf(step.step as f64);
-    let grad = pulled(step, param, grad)?;
+    let decay = if step.decoupled { 0.0 } else { step.weight_decay };
+    let grad = turned(param, grad, decay, step.maximize)?;
     if step.decoupled {
         aclnn::inplace_muls(param, number(1.0 - step.lr * step.weight_decay))?;
     }
-    let turned = beside(&grad, grad.shape(), grad.dtype())?;
-    aclnn::muls(&grad, number(if step.maximize { -1.0 } else { 1.0 }), &turned)?;
-    aclnn::inplace_lerps(&states[0], &turned, number(1.0 - step.beta1))?;
+    aclnn::inplace_lerps(&states[0], &grad, number(1.0 - step.beta1))?;
     aclnn::inplace_muls(&states[1], number(step.beta2))?;
-    aclnn::inplace_addcmul(&states[1], &turned, &turned, number(1.0 - step.beta2))?;
+    aclnn::inplace_addcmul(&states[1], &grad, &grad, number(1.0 - step.beta2))?;
     let divisor = beside(param, param.shape(), param.dtype())?;
     match states.get(2).filter(|_| step.amsgrad) {
         Some(largest) => {

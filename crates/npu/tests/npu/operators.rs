@@ -534,6 +534,42 @@ fn windows() {
 }
 
 #[test]
+fn attention_and_its_gradients() {
+    let mask = Tensor::new([[true, true, false], [false, true, true], [true, false, true]]).unwrap();
+    let inputs = [numbers(&[2, 4, 3, 8], 1), numbers(&[2, 2, 3, 8], 2), numbers(&[2, 2, 3, 8], 3), mask];
+    for (name, causal, masked) in [("plain", false, false), ("causal", true, false), ("masked", false, true)]
+    {
+        check(&format!("{name} attention"), &inputs, &|x| {
+            let [query, key, value] = [0, 1, 2].map(|i| x[i].copy().and_then(|x| x.with_grad()));
+            let (query, key, value) = (query?, key?, value?);
+            let how =
+                Attention { causal, grouped: true, mask: masked.then_some(&x[3]), ..Attention::default() };
+            let out = query.scaled_dot_product_attention(&key, &value, how)?;
+            out.mul(&x[0])?.sum()?.backward()?;
+            let grads = [query, key, value].map(|x| x.grad().expect("a leaf has one"));
+            Ok([vec![out.detach()?], grads.to_vec()].concat())
+        });
+    }
+}
+
+#[test]
+fn images_of_other_sizes() {
+    let inputs = [numbers(&[2, 3, 4, 5], 1), numbers(&[2, 3, 6, 4], 2)];
+    let resizing = Resizing { to: [6, 4][..].into(), align_corners: false, scales: None };
+    check("resized", &inputs, &|x| {
+        let from = || x[0].shape().into();
+        Ok(vec![
+            UpsampleNearest2d(resizing.clone()).call([&x[0]])?,
+            UpsampleNearestExact2d(resizing.clone()).call([&x[0]])?,
+            UpsampleBilinear2d(resizing.clone()).call([&x[0]])?,
+            UpsampleBicubic2d(Resizing { align_corners: true, ..resizing.clone() }).call([&x[0]])?,
+            UpsampleNearest2dBackward { resizing: resizing.clone(), from: from() }.call([&x[1]])?,
+            UpsampleBilinear2dBackward { resizing: resizing.clone(), from: from() }.call([&x[1]])?,
+        ])
+    });
+}
+
+#[test]
 fn rows_by_index() {
     let indices = Tensor::new([[2i64, 0, 2], [1, 3, 0]]).unwrap();
     let row = Tensor::new([3i64, 1, 1]).unwrap();

@@ -4,7 +4,7 @@ use super::Entry;
 use crate::arguments::{Arguments, KEYWORD, Term};
 use crate::subscript::Subscript;
 use cresset_tensor::ops::{Combine, IsIn, SearchSorted};
-use cresset_tensor::{Cause, DType, Error, Op, Result, Tensor};
+use cresset_tensor::{Cause, DType, Device, Error, Op, Result, Tensor};
 
 pub(super) const OPS: &[Entry] = &[
     Entry::one("__getitem__", |a| {
@@ -15,7 +15,11 @@ pub(super) const OPS: &[Entry] = &[
     Entry::one("bucketize", |a| {
         let boundaries: Tensor = a.get(1, "boundaries")?;
         let (right, int32) = (a.or(KEYWORD, "right", false)?, a.or(KEYWORD, "out_int32", false)?);
-        tensor(&a.get(0, "input")?, boundaries.dtype())?.bucketize_as(&boundaries, right, int32)
+        tensor(&a.get(0, "input")?, (boundaries.dtype(), boundaries.device()))?.bucketize_as(
+            &boundaries,
+            right,
+            int32,
+        )
     }),
     Entry::one("gather", |a| {
         let _: bool = a.or(KEYWORD, "sparse_grad", false)?;
@@ -56,7 +60,7 @@ pub(super) const OPS: &[Entry] = &[
     Entry::one("isin", |a| {
         let _: bool = a.or(KEYWORD, "assume_unique", false)?;
         let (x, known): (Term, Term) = (a.get(0, "elements")?, a.get(1, "test_elements")?);
-        let (x, known) = (tensor(&x, dtype(&known))?, tensor(&known, dtype(&x))?);
+        let (x, known) = (tensor(&x, kind(&known))?, tensor(&known, kind(&x))?);
         IsIn { invert: a.or(KEYWORD, "invert", false)? }.call([&x, &known])
     }),
     Entry::one("masked_fill", |a| {
@@ -118,7 +122,7 @@ pub(super) const OPS: &[Entry] = &[
     }),
     Entry::one("searchsorted", |a| {
         let sorted: Tensor = a.get(0, "sorted_sequence")?;
-        let values = tensor(&a.get(1, "input")?, sorted.dtype())?;
+        let values = tensor(&a.get(1, "input")?, (sorted.dtype(), sorted.device()))?;
         let (int32, sorter): (bool, Option<Tensor>) =
             (a.or(KEYWORD, "out_int32", false)?, a.get(KEYWORD, "sorter")?);
         let op = SearchSorted { right: right(a)?, int32 };
@@ -162,18 +166,18 @@ fn references(indices: &[Option<Tensor>]) -> Vec<Option<&Tensor>> {
     indices.iter().map(Option::as_ref).collect()
 }
 
-/// A tensor, or the number that stands in its place as one of `dtype`.
-fn tensor(term: &Term, dtype: DType) -> Result<Tensor> {
+/// A tensor, or the number that stands in its place as one of such elements, and there.
+fn tensor(term: &Term, kind: (DType, Device)) -> Result<Tensor> {
     match term {
         Term::Tensor(tensor) => Ok(tensor.clone()),
-        Term::Scalar(scalar) => Tensor::full([], *scalar, dtype),
+        Term::Scalar(scalar) => Tensor::full([], *scalar, kind),
     }
 }
 
-fn dtype(term: &Term) -> DType {
+fn kind(term: &Term) -> (DType, Device) {
     match term {
-        Term::Tensor(tensor) => tensor.dtype(),
-        Term::Scalar(_) => DType::F32,
+        Term::Tensor(tensor) => (tensor.dtype(), tensor.device()),
+        Term::Scalar(_) => (DType::F32, Device::CPU),
     }
 }
 

@@ -208,37 +208,9 @@ impl Op for FlashAttentionForCpuBackward {
     type Inputs<'a> = BackwardOperands<'a>;
     type Output = [Tensor; 3];
 
-    /// With weights `P`, gradient `G` and the slopes `S = P (G V' - D)` of scores, where `D` is the sum of
-    /// `P G V'` along keys, the call gave `S K`, `S' Q` and `P' G`. The result and the logarithms
-    /// of sums are functions of the other inputs, which get their share.
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let [grad, query, key, value] = [0, 1, 2, 3].map(|i| widened(ctx.saved(i)));
-        let (grad, query, key, value) = (grad?, query?, key?, value?);
-        let (to_query, to_key, to_value) =
-            (widened(ctx.grad_of(0))?, widened(ctx.grad_of(1))?, widened(ctx.grad_of(2))?);
-        let group = key.shape().to_vec();
-        let [key, value, to_key, to_value] = [&key, &value, &to_key, &to_value].map(|x| shared(&query, x));
-        let (key, value, to_key, to_value) = (key?, value?, to_key?, to_value?);
-        let scale = scale(self.scale, &query);
-        let turned = |x: &Tensor| x.transpose(-2, -1);
-        let softmax = SoftmaxBackward { dim: 3 };
-        let weights = weights(&query, &key, scale, ctx.optional(6), self.causal)?;
-        let slopes = grad.matmul(&turned(&value)?)?;
-        let pulls = to_query.matmul(&turned(&key)?)?.add(&query.matmul(&turned(&to_key)?)?)?.mul(scale)?;
-        let sums = |x: &Tensor| weights.mul(x)?.sum_dims(&[3], true);
-        let through = slopes.sub(&sums(&slopes)?)?.mul(&pulls)?.sub(&slopes.mul(&sums(&pulls)?)?)?;
-        let through = softmax.clone().call([&through.add(&grad.matmul(&turned(&to_value)?)?)?, &weights])?;
-        let (through, pulls) = (through.mul(scale)?, softmax.clone().call([&pulls, &weights])?);
-        let slopes = softmax.call([&slopes, &weights])?.mul(scale)?;
-        let dtype = ctx.saved(0).dtype();
-        let gathered = |x: Tensor| ungrouped(x, &group)?.to_dtype(dtype);
-        let grads: Result<Grads> = grads!(ctx;
-            pulls.matmul(&value)?.add(&weights.matmul(&to_value)?)?.to_dtype(dtype)?,
-            through.matmul(&key)?.add(&slopes.matmul(&to_key)?)?.to_dtype(dtype)?,
-            gathered(turned(&through)?.matmul(&query)?.add(&turned(&slopes)?.matmul(&to_query)?)?)?,
-            gathered(turned(&pulls)?.matmul(&grad)?)?,
-        );
-        let mut grads = grads?;
+        let scale = scale(self.scale, ctx.saved(1));
+        let mut grads = second_gradients(ctx, ctx.optional(6), self.causal, scale)?;
         grads.extend([None, None, None]);
         Ok(grads)
     }
@@ -250,6 +222,44 @@ impl Op for FlashAttentionForCpuBackward {
     fn flops(&self, ([_, query, key, ..], _): BackwardOperands<'_>) -> u64 {
         10 * query.numel() as u64 * key.shape()[key.dim() - 2] as u64
     }
+}
+
+/// The gradients of gradients of attention, for the gradient, query, key and value that lead the inputs.
+///
+/// With weights `P`, gradient `G` and the slopes `S = P (G V' - D)` of scores, where `D` is the sum of
+/// `P G V'` along keys, the call gave `S K`, `S' Q` and `P' G`. What else it was given are functions of
+/// these inputs, which get their share.
+pub(super) fn second_gradients(
+    ctx: &Backward<'_>,
+    mask: Option<&Tensor>,
+    causal: bool,
+    scale: f64,
+) -> Result<Grads> {
+    let [grad, query, key, value] = [0, 1, 2, 3].map(|i| widened(ctx.saved(i)));
+    let (grad, query, key, value) = (grad?, query?, key?, value?);
+    let (to_query, to_key, to_value) =
+        (widened(ctx.grad_of(0))?, widened(ctx.grad_of(1))?, widened(ctx.grad_of(2))?);
+    let group = key.shape().to_vec();
+    let [key, value, to_key, to_value] = [&key, &value, &to_key, &to_value].map(|x| shared(&query, x));
+    let (key, value, to_key, to_value) = (key?, value?, to_key?, to_value?);
+    let turned = |x: &Tensor| x.transpose(-2, -1);
+    let softmax = SoftmaxBackward { dim: 3 };
+    let weights = weights(&query, &key, scale, mask, causal)?;
+    let slopes = grad.matmul(&turned(&value)?)?;
+    let pulls = to_query.matmul(&turned(&key)?)?.add(&query.matmul(&turned(&to_key)?)?)?.mul(scale)?;
+    let sums = |x: &Tensor| weights.mul(x)?.sum_dims(&[3], true);
+    let through = slopes.sub(&sums(&slopes)?)?.mul(&pulls)?.sub(&slopes.mul(&sums(&pulls)?)?)?;
+    let through = softmax.clone().call([&through.add(&grad.matmul(&turned(&to_value)?)?)?, &weights])?;
+    let (through, pulls) = (through.mul(scale)?, softmax.clone().call([&pulls, &weights])?);
+    let slopes = softmax.call([&slopes, &weights])?.mul(scale)?;
+    let dtype = ctx.saved(0).dtype();
+    let gathered = |x: Tensor| ungrouped(x, &group)?.to_dtype(dtype);
+    grads!(ctx;
+        pulls.matmul(&value)?.add(&weights.matmul(&to_value)?)?.to_dtype(dtype)?,
+        through.matmul(&key)?.add(&slopes.matmul(&to_key)?)?.to_dtype(dtype)?,
+        gathered(turned(&through)?.matmul(&query)?.add(&turned(&slopes)?.matmul(&to_query)?)?)?,
+        gathered(turned(&pulls)?.matmul(&grad)?)?,
+    )
 }
 
 /// Gradients of heads that shared one of keys or values, added up.

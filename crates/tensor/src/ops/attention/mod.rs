@@ -1,9 +1,11 @@
 //! Scaled dot-product attention.
 
 mod flash;
+mod fused;
 mod shown;
 
 pub use flash::*;
+pub use fused::*;
 
 use super::{SoftmaxBackward, check_dims};
 use crate::autocast;
@@ -105,6 +107,9 @@ impl Tensor {
         }
         check(self, key, value, how)?;
         if let Some(out) = flash::attention(self, key, value, how)? {
+            return Ok(out);
+        }
+        if let Some(out) = fused::attention(self, key, value, how)? {
             return Ok(out);
         }
         let _span = composite("aten::_scaled_dot_product_attention_math", tensors, arguments);
