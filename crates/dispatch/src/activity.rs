@@ -83,6 +83,12 @@ pub trait Source: Sync {
     fn start(&self) -> Result<(), Failure>;
     /// Waits for the devices and hands over what was collected since the last time.
     fn drain(&self, sink: &mut dyn FnMut(Activity)) -> Result<(), Failure>;
+    /// Hands over what is known by now, without waiting for anything. Asked for time and again
+    /// during a long recording, so that a source need not keep all of it; one that can tell
+    /// nothing before the end says nothing.
+    fn poll(&self, _sink: &mut dyn FnMut(Activity)) -> Result<(), Failure> {
+        Ok(())
+    }
     /// Ends collecting; what was not drained is lost.
     fn stop(&self) -> Result<(), Failure>;
     /// Visits the devices in use.

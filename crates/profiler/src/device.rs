@@ -1,22 +1,35 @@
 //! What devices did, drained from their sources and shared by all sessions that ask.
 //!
-//! A source hands each activity over once, so they are kept here until the last session
-//! that asked for them is gone.
+//! A source hands each activity over once, so they are kept here until every session that may
+//! want them has taken them or is gone.
 
 use crate::error::{Error, Result};
 use cresset_dispatch::activity::{self, Activity, Failure, Properties, Source};
 use parking_lot::Mutex;
 
 struct Hub {
-    taps: usize,
+    taps: Vec<Place>,
     started: Vec<&'static dyn Source>,
+    /// How many activities were forgotten, and those after them.
+    forgotten: u64,
     activities: Vec<Activity>,
-    /// What a device said that was made ready meanwhile and could not be started.
-    failed: Option<Failure>,
+    /// What a device said that was made ready or asked meanwhile, and failed.
+    failed: Option<(&'static str, Failure)>,
 }
 
-static HUB: Mutex<Hub> =
-    Mutex::new(Hub { taps: 0, started: Vec::new(), activities: Vec::new(), failed: None });
+/// How far a tap is: the number of the first activity it has not taken.
+struct Place {
+    tap: u64,
+    next: u64,
+}
+
+static HUB: Mutex<Hub> = Mutex::new(Hub {
+    taps: Vec::new(),
+    started: Vec::new(),
+    forgotten: 0,
+    activities: Vec::new(),
+    failed: None,
+});
 
 /// Whether there is any device to ask.
 pub(crate) fn is_present() -> bool {
@@ -25,7 +38,7 @@ pub(crate) fn is_present() -> bool {
 
 /// A session's access to device activities. The last one that drops stops the sources.
 pub(crate) struct Tap {
-    from: usize,
+    number: u64,
 }
 
 /// What a drain gave: also when one of several sources failed.
@@ -41,7 +54,7 @@ impl Tap {
         activity::on_register(join);
         let mut hub = HUB.lock();
         let mut outcome = Ok(());
-        if hub.taps == 0 {
+        if hub.taps.is_empty() {
             for source in activity::sources() {
                 match source.start() {
                     Ok(()) => hub.started.push(source),
@@ -49,17 +62,32 @@ impl Tap {
                 }
             }
         }
-        hub.taps += 1;
-        (Tap { from: hub.activities.len() }, outcome)
+        let number = hub.taps.last().map_or(0, |last| last.tap + 1);
+        let next = hub.end();
+        hub.taps.push(Place { tap: number, next });
+        (Tap { number }, outcome)
     }
 
-    /// Waits for the devices; what they did since the tap was opened.
+    /// What devices are known to have done since the tap was opened or last asked, without waiting
+    /// for them. A failure is told by the next drain.
+    pub(crate) fn poll(&self) -> Vec<Activity> {
+        let mut hub = HUB.lock();
+        let Hub { started, activities, failed, .. } = &mut *hub;
+        for source in started.iter() {
+            if let Err(failure) = source.poll(&mut |activity| activities.push(activity)) {
+                failed.get_or_insert(("poll", failure));
+            }
+        }
+        hub.take(self.number)
+    }
+
+    /// Waits for the devices; what they did since the tap was opened or last asked.
     pub(crate) fn drain(&self) -> Drained {
         let mut hub = HUB.lock();
         let Hub { started, activities, failed, .. } = &mut *hub;
         let mut outcome = Ok(());
-        if let Some(failure) = failed.take() {
-            keep_first(&mut outcome, "start", failure);
+        if let Some((action, failure)) = failed.take() {
+            keep_first(&mut outcome, action, failure);
         }
         let mut devices = Vec::new();
         for source in started.iter() {
@@ -68,13 +96,12 @@ impl Tap {
             }
             source.devices(&mut |device| devices.push(device));
         }
-        let activities = activities.get(self.from..).unwrap_or_default().to_vec();
-        Drained { activities, devices, outcome }
+        Drained { activities: hub.take(self.number), devices, outcome }
     }
 
     /// Gives up the tap, and says how stopping the sources went if it was the last.
     pub(crate) fn close(self) -> Result<()> {
-        let outcome = release();
+        let outcome = release(self.number);
         std::mem::forget(self);
         outcome
     }
@@ -83,7 +110,30 @@ impl Tap {
 impl Drop for Tap {
     fn drop(&mut self) {
         // Dropped without `close`: there is nobody to tell.
-        let _ = release();
+        let _ = release(self.number);
+    }
+}
+
+impl Hub {
+    /// The number of the next activity.
+    fn end(&self) -> u64 {
+        self.forgotten + self.activities.len() as u64
+    }
+
+    /// What a tap has not taken yet. What all have taken is forgotten.
+    fn take(&mut self, tap: u64) -> Vec<Activity> {
+        let end = self.end();
+        let Some(place) = self.taps.iter_mut().find(|place| place.tap == tap) else { return Vec::new() };
+        let from = std::mem::replace(&mut place.next, end);
+        let taken = self.activities[(from - self.forgotten) as usize..].to_vec();
+        self.forget();
+        taken
+    }
+
+    fn forget(&mut self) {
+        let needed = self.taps.iter().map(|place| place.next).min().unwrap_or(self.end());
+        self.activities.drain(..(needed - self.forgotten) as usize);
+        self.forgotten = needed;
     }
 }
 
@@ -91,20 +141,21 @@ impl Drop for Tap {
 fn join(source: &'static dyn Source) {
     let mut hub = HUB.lock();
     let is_started = hub.started.iter().any(|other| std::ptr::addr_eq(*other, source));
-    if hub.taps == 0 || is_started {
+    if hub.taps.is_empty() || is_started {
         return;
     }
     match source.start() {
         Ok(()) => hub.started.push(source),
-        Err(failure) => hub.failed = Some(failure),
+        Err(failure) => hub.failed = Some(("start", failure)),
     }
 }
 
-fn release() -> Result<()> {
+fn release(tap: u64) -> Result<()> {
     let mut hub = HUB.lock();
-    hub.taps -= 1;
+    hub.taps.retain(|place| place.tap != tap);
+    hub.forget();
     let mut outcome = Ok(());
-    if hub.taps == 0 {
+    if hub.taps.is_empty() {
         hub.activities = Vec::new();
         hub.failed = None;
         for source in hub.started.drain(..) {

@@ -4,15 +4,17 @@ use crate::builder::Activity;
 use crate::clock::{self, Anchor};
 use crate::device::{Drained, Tap};
 use crate::error::{Error, Result};
+use crate::metadata::Metadata;
 use crate::pauses::Pauses;
 use crate::recorder::{Wants, Window};
 use crate::stream::{Streamed, Writer};
-use crate::trace::{About, Material, Seen, Steps, Trace, build};
+use crate::trace::{About, Carry, Material, Steps, Trace, build};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A session that is getting ready or recording. Dropped, it leaves nothing behind.
 pub(crate) struct Session {
-    tap: Option<Tap>,
+    tap: Option<Arc<Tap>>,
     /// Before the window: what it writes must not be forgotten.
     writer: Option<Writer>,
     window: Option<Window>,
@@ -29,6 +31,7 @@ impl Session {
     /// Gets devices ready. A device that fails is told of, and the session goes on without.
     pub(crate) fn prepare(wants: Wants, calls: bool, devices: bool) -> (Session, Result<()>) {
         let (tap, outcome) = if devices { Some(Tap::open()).unzip() } else { (None, None) };
+        let tap = tap.map(Arc::new);
         let (mut no_calls, no_devices) = (Pauses::default(), Pauses::default());
         no_calls.turn(calls, 0);
         let session = Session {
@@ -47,7 +50,7 @@ impl Session {
     /// Starts to record, in step number `step`; to the file `stream` if there is one.
     pub(crate) fn start(&mut self, step: u64, stream: Option<&Path>) -> Result<()> {
         let window = Window::open(self.wants)?;
-        self.writer = stream.map(|path| Writer::start(path, window.view())).transpose()?;
+        self.writer = stream.map(|path| Writer::start(path, window.view(), self.tap.clone())).transpose()?;
         self.first_step = step;
         self.steps.push(window.start.ticks);
         self.window = Some(window);
@@ -85,10 +88,10 @@ impl Session {
         about: About,
     ) -> (Option<Recording>, Result<()>) {
         let Some(window) = self.window else {
-            return (None, self.tap.map_or(Ok(()), Tap::close));
+            return (None, close(self.tap));
         };
         let stop = Anchor::now();
-        let drained = self.tap.as_ref().map(Tap::drain);
+        let drained = self.tap.as_ref().map(|tap| tap.drain());
         let Drained { activities, devices, outcome } =
             drained.unwrap_or(Drained { activities: Vec::new(), devices: Vec::new(), outcome: Ok(()) });
         let steps = Steps {
@@ -113,25 +116,56 @@ impl Session {
         };
         let (recording, written) = match self.writer {
             None => {
-                let mut trace = build(material);
-                trace.memory.keep_seen(&mut Seen::default());
+                let trace = build(material, &mut Carry::default());
                 (Some(Recording::Memory(trace)), Ok(()))
             }
             Some(writer) => {
-                let (streamed, written) = writer.finish(stop);
-                let material = Material { logs: Vec::new(), ..material };
+                let Material { activities, .. } = material;
+                let material = Material { logs: Vec::new(), activities: Vec::new(), ..material };
+                let (streamed, written) = writer.finish(stop, activities);
                 (streamed.map(|streamed| Recording::File(streamed.with(material))), written)
             }
         };
         drop(window);
-        (recording, written.and(outcome).and(self.tap.map_or(Ok(()), Tap::close)))
+        (recording, written.and(outcome).and(close(self.tap)))
     }
+}
+
+/// Gives up a tap that nobody else has any more.
+fn close(tap: Option<Arc<Tap>>) -> Result<()> {
+    tap.and_then(Arc::into_inner).map_or(Ok(()), Tap::close)
 }
 
 /// What a session recorded, and where it is.
 pub(crate) enum Recording {
     Memory(Trace),
     File(Streamed),
+}
+
+impl Recording {
+    /// All of it, in memory from here on.
+    pub(crate) fn trace(&self) -> Result<&Trace> {
+        match self {
+            Recording::Memory(trace) => Ok(trace),
+            Recording::File(streamed) => streamed.trace(),
+        }
+    }
+
+    /// All of it, for keeps.
+    pub(crate) fn into_trace(self) -> Result<Trace> {
+        match self {
+            Recording::Memory(trace) => Ok(trace),
+            Recording::File(streamed) => streamed.into_trace(),
+        }
+    }
+
+    /// What users added to its head, as often as it is kept.
+    pub(crate) fn metadata(&mut self) -> Vec<&mut Metadata> {
+        match self {
+            Recording::Memory(trace) => vec![&mut trace.about.metadata],
+            Recording::File(streamed) => streamed.metadata().collect(),
+        }
+    }
 }
 
 /// This moment, for [`Session::step`].

@@ -3,7 +3,7 @@
 use super::records::{Api, DeviceWork, Record};
 use crate::device;
 use cresset_dispatch::activity::{Activity, Work};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Records that wait to be joined. Some of a launch may come later than others, so what is
 /// known of it is kept for one more round.
@@ -67,6 +67,33 @@ impl Join {
     }
 }
 
+/// For how many polls a launch is remembered of which nothing new is heard: ten seconds or more.
+const POLLS: u32 = 100;
+
+impl Join {
+    /// Hands out the work whose launch is known, and that launch. The rest waits for its other half.
+    pub(super) fn emit_joined(&mut self, sink: &mut dyn FnMut(Activity)) {
+        let Join { launches, work, round } = self;
+        let now = *round;
+        let is_joined = |work: &mut DeviceWork| {
+            // A launch outside of all calls is one of which no call is heard for a while.
+            let is_whole = |launch: &Launch| launch.call.is_some() || now.wrapping_sub(launch.round) > 1;
+            launches.get(&work.correlation).is_some_and(|one| one.api.is_some() && is_whole(one))
+        };
+        let joined: Vec<DeviceWork> = work.extract_if(.., is_joined).collect();
+        for work in joined {
+            let Some(launch) = launches.get_mut(&work.correlation) else { continue };
+            if let Some(activity) = launch.tell() {
+                sink(activity);
+            }
+            sink(activity_of(work, launch.call.unwrap_or(0)));
+        }
+        let waiting: HashSet<u64> = work.iter().map(|work| work.correlation).collect();
+        launches.retain(|number, launch| waiting.contains(number) || now.wrapping_sub(launch.round) < POLLS);
+        *round += 1;
+    }
+}
+
 impl Launch {
     /// Of nested calls with one number the outermost counts.
     fn called(&mut self, api: Api) {
@@ -109,5 +136,48 @@ fn activity_of(work: DeviceWork, call: u64) -> Activity {
         correlation: work.correlation,
         call,
         bytes: work.bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api(correlation: u64) -> Record {
+        Record::Api(Api { name: "aclnnAdd".to_owned(), thread: 1, start: 10, end: 20, correlation })
+    }
+
+    fn kernel(correlation: u64) -> Record {
+        let (name, unit) = ("Add".to_owned(), String::new());
+        let (work, start, end) = (Work::Kernel, 30, 40);
+        Record::Work(DeviceWork { work, name, unit, device: 0, stream: 1, start, end, correlation, bytes: 0 })
+    }
+
+    fn polled(join: &mut Join) -> Vec<(Work, u64, u64)> {
+        let mut told = Vec::new();
+        join.emit_joined(&mut |activity| told.push((activity.work, activity.correlation, activity.call)));
+        told
+    }
+
+    #[test]
+    fn a_poll_tells_work_once_its_launch_and_its_call_are_known() {
+        let mut join = Join::default();
+        join.add(kernel(7));
+        assert_eq!(polled(&mut join), []);
+        join.add(api(7));
+        assert_eq!(polled(&mut join), []);
+        join.add(Record::Call { correlation: 7, id: 99 });
+        assert_eq!(polled(&mut join), [(Work::Launch, 7, 99), (Work::Kernel, 7, 99)]);
+        assert_eq!(polled(&mut join), []);
+    }
+
+    #[test]
+    fn a_launch_outside_of_calls_is_told_after_a_while_and_old_ones_are_forgotten() {
+        let mut join = Join::default();
+        [api(7), kernel(7), api(8)].into_iter().for_each(|record| join.add(record));
+        let told: Vec<usize> = (0..4).map(|_| polled(&mut join).len()).collect();
+        assert_eq!(told, [0, 0, 2, 0]);
+        (0..POLLS).for_each(|_| drop(polled(&mut join)));
+        assert!(join.launches.is_empty() && join.work.is_empty());
     }
 }

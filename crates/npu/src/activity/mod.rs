@@ -139,6 +139,16 @@ impl Source for Devices {
         Ok(())
     }
 
+    fn poll(&self, sink: &mut dyn FnMut(Activity)) -> Result<(), Failure> {
+        let tracing = tracing()?;
+        let mut slot = STATE.lock();
+        let state = slot.get_or_insert_default();
+        flush(tracing)?;
+        take(tracing, &mut state.join);
+        state.join.emit_joined(sink);
+        Ok(())
+    }
+
     fn stop(&self) -> Result<(), Failure> {
         let tracing = tracing()?;
         COLLECTING.store(false, Relaxed);
@@ -205,13 +215,7 @@ fn collect(tracing: &Tracing, join: &mut Join) -> Result<(), TracingError> {
     let (mut quiet, mut rounds) = (0, 0);
     loop {
         flush(tracing)?;
-        let mut count = 0;
-        for buffer in buffers::take() {
-            records::each(tracing, buffer, |record| {
-                count += 1;
-                join.add(record);
-            });
-        }
+        let count = take(tracing, join);
         quiet = if count == 0 { quiet + 1 } else { 0 };
         rounds += 1;
         if join.is_complete() || quiet == 3 || rounds == 40 {
@@ -219,6 +223,18 @@ fn collect(tracing: &Tracing, join: &mut Join) -> Result<(), TracingError> {
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Takes the records that have come; returns how many.
+fn take(tracing: &Tracing, join: &mut Join) -> usize {
+    let mut count = 0;
+    for buffer in buffers::take() {
+        records::each(tracing, buffer, |record| {
+            count += 1;
+            join.add(record);
+        });
+    }
+    count
 }
 
 /// A function of the tracing library that did not succeed.

@@ -4,9 +4,9 @@ mod sum;
 
 use crate::error::Result;
 use crate::export;
+use crate::session::Recording;
 use crate::trace::Trace;
 use cresset_trace::{Figure, Row, Table};
-use std::borrow::Borrow;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
@@ -115,8 +115,15 @@ impl FromIterator<Row> for Averages {
 }
 
 impl Averages {
-    pub(crate) fn of<T: Borrow<Trace>>(traces: impl IntoIterator<Item = T>, grouping: Grouping) -> Averages {
-        sum::sum(traces, grouping)
+    pub(crate) fn of<'a>(
+        recordings: impl IntoIterator<Item = &'a Recording>,
+        grouping: Grouping,
+    ) -> Result<Averages> {
+        sum::recordings(recordings, grouping)
+    }
+
+    pub(crate) fn of_trace(trace: &Trace, grouping: Grouping) -> Averages {
+        sum::trace(trace, grouping)
     }
 
     /// Whether the table has columns for memory.

@@ -1,29 +1,64 @@
 //! Adds events up to rows.
 
 use super::{Averages, Grouping};
+use crate::error::Result;
 use crate::names;
+use crate::session::Recording;
 use crate::trace::{Event, EventKind, MemoryEvent, NONE, Trace};
 use cresset_trace::Row;
-use std::borrow::Borrow;
 use std::collections::HashMap;
 
-pub(super) fn sum<T: Borrow<Trace>>(traces: impl IntoIterator<Item = T>, grouping: Grouping) -> Averages {
-    let mut averages = Averages::default();
-    let mut rows = Rows::default();
-    for trace in traces {
-        let trace = trace.borrow();
+/// Rows of all that was recorded, a piece at a time where it is in a file.
+pub(super) fn recordings<'a>(
+    recordings: impl IntoIterator<Item = &'a Recording>,
+    grouping: Grouping,
+) -> Result<Averages> {
+    let mut sum = Sum::default();
+    for recording in recordings {
+        match recording {
+            Recording::Memory(trace) => sum.add(trace, grouping),
+            Recording::File(streamed) => {
+                for piece in streamed.pieces()? {
+                    sum.add(&piece?, grouping);
+                }
+            }
+        }
+    }
+    Ok(sum.averages())
+}
+
+/// Rows of one trace.
+pub(super) fn trace(trace: &Trace, grouping: Grouping) -> Averages {
+    let mut sum = Sum::default();
+    sum.add(trace, grouping);
+    sum.averages()
+}
+
+#[derive(Default)]
+struct Sum {
+    averages: Averages,
+    rows: Rows,
+}
+
+impl Sum {
+    fn add(&mut self, trace: &Trace, grouping: Grouping) {
+        let averages = &mut self.averages;
         averages.has_memory |= trace.wants.memory;
         averages.has_flops |= trace.wants.flops;
         let worked = trace.work.first().map(|work| work.activity.device.key);
         let device = worked.or_else(|| trace.devices.first().map(|known| known.device.key));
-        averages.device = device.map(|key| names::device_type(key).into_owned()).or(averages.device);
-        add_events(&mut rows, trace, grouping);
-        add_device_work(&mut rows, trace);
-        add_stray_memory(&mut rows, trace);
+        averages.device = device.map(|key| names::device_type(key).into_owned()).or(averages.device.take());
+        add_events(&mut self.rows, trace, grouping);
+        add_device_work(&mut self.rows, trace);
+        add_stray_memory(&mut self.rows, trace);
     }
-    averages.rows = rows.rows;
-    averages.rows.iter_mut().for_each(|row| row.use_device.clone_from(&averages.device));
-    averages
+
+    fn averages(self) -> Averages {
+        let Sum { mut averages, rows } = self;
+        averages.rows = rows.rows;
+        averages.rows.iter_mut().for_each(|row| row.use_device.clone_from(&averages.device));
+        averages
+    }
 }
 
 /// What keeps two rows apart.

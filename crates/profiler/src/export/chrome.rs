@@ -42,7 +42,8 @@ pub(crate) fn export_pieces(
                 io::Error::from(io::ErrorKind::InvalidData)
             })?;
             piece(&trace, sink, spelling, &mut done)?;
-            last = Some(trace.without_events());
+            let end = last.map_or(trace.end, |last: Trace| last.end.max(trace.end));
+            last = Some(Trace { end, ..trace.without_events() });
         }
         last.map_or(Ok(()), |trace| end(&trace, sink, spelling, done))
     });

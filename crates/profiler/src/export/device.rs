@@ -2,7 +2,7 @@
 
 use super::chrome::{Chrome, Spelling, Track, written};
 use crate::names;
-use crate::trace::{DeviceEvent, DeviceWork, EventKind, Record};
+use crate::trace::{DeviceEvent, EventKind, Record, Trace};
 use cresset_dispatch::Device;
 use cresset_dispatch::activity::Work;
 use std::cmp::Reverse;
@@ -82,8 +82,10 @@ struct Mirror<'a> {
     last: usize,
 }
 
+/// Of a recording that comes in pieces, a scope that reaches across several is mirrored in each.
 fn mirrors<'a>(chrome: &Chrome<'a>) -> Vec<Mirror<'a>> {
-    let work = &chrome.trace.work;
+    let trace = chrome.trace;
+    let work = &trace.work;
     let mut spans: HashMap<(u32, Device, u32), (usize, usize)> = HashMap::new();
     for (i, one) in work.iter().enumerate() {
         let mut at = chrome.record(one.launch).map_or(one.call, |launch| launch.parent);
@@ -102,7 +104,7 @@ fn mirrors<'a>(chrome: &Chrome<'a>) -> Vec<Mirror<'a>> {
             Some(Mirror { device, stream, start, end, scope, first, last })
         })
         .collect();
-    widen(&mut mirrors, work);
+    widen(&mut mirrors, trace);
     mirrors.sort_by_key(|m| (m.device, m.stream, m.start, Reverse(m.end), m.scope.depth, m.scope.start));
     without_crossings(mirrors)
 }
@@ -110,20 +112,22 @@ fn mirrors<'a>(chrome: &Chrome<'a>) -> Vec<Mirror<'a>> {
 /// Makes scopes reach a little beyond the work in them, outer ones more than inner ones, as
 /// far as half of the idle time around allows: readers add times up in doubles, in which
 /// ends that are equal may come out in either order.
-fn widen(mirrors: &mut [Mirror<'_>], work: &[DeviceWork]) {
+fn widen(mirrors: &mut [Mirror<'_>], trace: &Trace) {
+    let work = &trace.work;
     let deepest = mirrors.iter().map(|mirror| mirror.scope.depth).max().unwrap_or(0);
     for mirror in mirrors {
         let margin = 2 * u64::from(deepest - mirror.scope.depth + 1);
         let beside = |i: Option<usize>| {
-            let one = i.and_then(|i| work.get(i));
-            one.filter(|one| (one.activity.device, one.stream) == (mirror.device, mirror.stream))
+            i.and_then(|i| work.get(i)).filter(|one| one.track() == (mirror.device, mirror.stream))
         };
-        let before = beside(mirror.first.checked_sub(1)).map_or(0, |one| one.activity.end);
-        let after = beside(Some(mirror.last + 1)).map_or(u64::MAX, |one| one.activity.start);
+        let earlier = trace.busy.get(&(mirror.device, mirror.stream)).copied().unwrap_or(0);
+        let later = trace.more_from.unwrap_or(u64::MAX);
+        let before = beside(mirror.first.checked_sub(1)).map_or(earlier, |one| one.activity.end);
+        let after = beside(Some(mirror.last + 1)).map_or(later, |one| one.activity.start);
         if mirror.start - before > 2 * margin {
             mirror.start -= margin;
         }
-        if after - mirror.end > 2 * margin {
+        if after.saturating_sub(mirror.end) > 2 * margin {
             mirror.end += margin;
         }
     }

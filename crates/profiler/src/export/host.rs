@@ -4,7 +4,7 @@ use super::chrome::{Chrome, Spelling, Track, written};
 use super::json::Json;
 use crate::names;
 use crate::pack::{Input, TensorInput};
-use crate::trace::{Event, EventKind, NONE};
+use crate::trace::{Event, EventKind};
 use cresset_dispatch::activity::Work;
 use std::collections::HashMap;
 use std::io;
@@ -20,6 +20,8 @@ pub(super) fn events(chrome: &mut Chrome<'_>) -> io::Result<()> {
     };
     let mut starts = ends(&|i| trace.links[i].forward);
     let mut finishes = ends(&|i| trace.links[i].backward);
+    // Where a flow begins that comes from an earlier piece.
+    let earlier = |id: u64| trace.links[(id - linked) as usize - 1].earlier;
     let launched: HashMap<u64, Work> =
         trace.work.iter().map(|work| (work.activity.correlation, work.activity.work)).collect();
     for event in trace.events() {
@@ -39,6 +41,10 @@ pub(super) fn events(chrome: &mut Chrome<'_>) -> io::Result<()> {
             chrome.flow(false, names::FORWARD_BACKWARD, id, track, record.start);
         }
         while let Some((_, id)) = finishes.next_if(|&(at, _)| at == index) {
+            if let Some(call) = earlier(id) {
+                let track = Track { pid: chrome.pid, tid: call.tid };
+                chrome.flow(false, names::FORWARD_BACKWARD, id, track, call.start);
+            }
             chrome.flow(true, names::FORWARD_BACKWARD, id, track, record.start);
         }
         chrome.json.flush_if_full()?;
@@ -103,15 +109,16 @@ fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
 
 /// A module's call, as torch shows those of Python: by ids of their own.
 fn module(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
-    let record = event.record();
+    let (record, outer) = (event.record(), chrome.record(event.record().outer_module));
+    let index = chrome.done.events + event.index();
     let (name, exact) = std::mem::take(&mut chrome.names[record.name as usize]);
     let stack = chrome.stacks.get_mut(record.stack as usize).map(std::mem::take);
     let json = chrome.slice(names::category(record.kind), &name, track, (record.start, record.end));
-    json.raw("\"Python id\":").number(event.index());
-    if record.outer_module != NONE {
-        json.raw(",\"Python parent id\":").number(record.outer_module);
+    json.raw("\"Python id\":").number(record.id);
+    if let Some(outer) = outer {
+        json.raw(",\"Python parent id\":").number(outer.id);
     }
-    json.raw(",\"Python module id\":").number(record.module).raw(",\"Ev Idx\":").number(event.index());
+    json.raw(",\"Python module id\":").number(record.module).raw(",\"Ev Idx\":").number(index);
     if let Some(stack) = &stack {
         json.raw(stack);
     }

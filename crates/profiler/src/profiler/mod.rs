@@ -11,15 +11,13 @@ use crate::host;
 use crate::metadata::Metadata;
 use crate::schedule::Action;
 use crate::session::{self, Recording, Session};
-use crate::stream::Streamed;
 use crate::trace::{About, Event, Trace};
 use crate::warning::Warning;
 use cresset_dispatch::Device;
 use std::any::Any;
-use std::cell::OnceCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use control::Stage;
 
@@ -53,12 +51,9 @@ pub struct Profiler {
     /// Whether the observer was started and not stopped.
     observes: bool,
     trace_id: Option<String>,
-    trace: Option<Trace>,
-    /// The last recording, if it is in a file, and the trace that was made of it.
-    streamed: Option<Streamed>,
-    loaded: OnceCell<Trace>,
-    /// Traces of earlier cycles, the latest first.
-    earlier: Vec<Trace>,
+    last: Option<Recording>,
+    /// Those of earlier cycles, the latest first.
+    earlier: Vec<Recording>,
 }
 
 impl Profiler {
@@ -81,9 +76,7 @@ impl Profiler {
             panic: None,
             observes: false,
             trace_id: None,
-            trace: None,
-            streamed: None,
-            loaded: OnceCell::new(),
+            last: None,
             earlier: Vec::new(),
         })
     }
@@ -204,12 +197,30 @@ impl Profiler {
 
     /// Lets the session record, if there is one, to the file if there is one.
     fn record(&mut self, step: u64) -> Result<()> {
+        let file = self.options.stream.as_ref().map(|path| self.free_file(path));
         let Some(session) = &mut self.session else { return Ok(()) };
-        if self.options.stream.is_some() {
-            // The file of the cycle before is the next one's.
-            (self.streamed, self.loaded) = (None, OnceCell::new());
+        session.start(step, file.as_deref())
+    }
+
+    /// The file for the next recording: `path`, or where an earlier one is there still, the first of
+    /// `path.1`, `path.2` and so on.
+    fn free_file(&self, path: &Path) -> PathBuf {
+        let taken = |path: &Path| {
+            let of = |recording: &Recording| match recording {
+                Recording::File(streamed) => streamed.path() == path,
+                Recording::Memory(_) => false,
+            };
+            self.last.iter().chain(&self.earlier).any(of)
+        };
+        let mut file = path.to_owned();
+        let mut number = 0;
+        while taken(&file) {
+            number += 1;
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".{number}"));
+            file = name.into();
         }
-        session.start(step, self.options.stream.as_deref())
+        file
     }
 
     /// Ends the session, if there is one, and keeps its trace.
@@ -227,17 +238,13 @@ impl Profiler {
             metadata: self.options.metadata.clone(),
         };
         let (recording, outcome) = session.stop(tick, self.options.schedule.is_some(), about);
-        match recording {
-            Some(Recording::Memory(trace)) => {
-                let earlier = self.trace.replace(trace);
-                if self.options.acc_events {
-                    self.earlier.splice(..0, earlier);
-                } else if earlier.is_some() {
-                    self.warn(Warning::EventsReplaced);
-                }
+        if let Some(recording) = recording {
+            let earlier = self.last.replace(recording);
+            if self.options.acc_events {
+                self.earlier.splice(..0, earlier);
+            } else if earlier.is_some() {
+                self.warn(Warning::EventsReplaced);
             }
-            Some(Recording::File(streamed)) => self.streamed = Some(streamed),
-            None => {}
         }
         outcome.and(observed)
     }
@@ -306,11 +313,8 @@ impl Profiler {
     }
 
     fn each_metadata(&mut self, change: impl Fn(&mut Metadata) -> Result<()>) -> Result<()> {
-        for trace in self.trace.iter_mut().chain(self.loaded.get_mut()) {
-            change(&mut trace.about.metadata)?;
-        }
-        if let Some(material) = self.streamed.as_mut().and_then(Streamed::material_mut) {
-            change(&mut material.about.metadata)?;
+        for metadata in self.last.iter_mut().flat_map(Recording::metadata) {
+            change(metadata)?;
         }
         change(&mut self.options.metadata)
     }
@@ -324,18 +328,21 @@ impl Profiler {
     }
 
     fn trace_for(&self, action: &'static str) -> Result<&Trace> {
-        if let (Some(streamed), None) = (&self.streamed, self.loaded.get()) {
-            // Nobody else can have set it meanwhile.
-            let _ = self.loaded.set(streamed.load()?);
-        }
-        if let Some(trace) = self.loaded.get() {
-            return Ok(trace);
-        }
-        self.trace.as_ref().ok_or(if self.is_running() {
+        self.last_for(action)?.trace()
+    }
+
+    fn last_for(&self, action: &'static str) -> Result<&Recording> {
+        self.last.as_ref().ok_or(if self.is_running() {
             Error::StillRunning { action }
         } else {
             Error::NoTrace { action }
         })
+    }
+
+    /// The last trace, and those of earlier cycles.
+    fn traces_for(&self, action: &'static str) -> Result<Vec<&Trace>> {
+        let last = self.last_for(action)?;
+        std::iter::once(last).chain(&self.earlier).map(Recording::trace).collect()
     }
 
     /// The last finished trace, for keeps.
@@ -343,8 +350,8 @@ impl Profiler {
     /// # Errors
     /// Nothing was recorded yet.
     pub fn into_trace(mut self) -> Result<Trace> {
-        self.trace_for("take the trace")?;
-        self.loaded.take().or(self.trace.take()).ok_or(Error::NoTrace { action: "take the trace" })
+        self.last_for("take the trace")?;
+        self.last.take().map_or(Err(Error::NoTrace { action: "take the trace" }), Recording::into_trace)
     }
 
     /// What the host did in the last cycle; with `acc_events` also in those before it.
@@ -352,8 +359,7 @@ impl Profiler {
     /// # Errors
     /// Nothing was recorded yet.
     pub fn events(&self) -> Result<impl Iterator<Item = Event<'_>>> {
-        let last = self.trace_for("read events")?;
-        Ok(last.events().chain(self.earlier.iter().flat_map(Trace::events)))
+        Ok(self.traces_for("read events")?.into_iter().flat_map(Trace::events))
     }
 
     /// Totals per name, of the same events as [`events`](Profiler::events).
@@ -369,14 +375,8 @@ impl Profiler {
     /// # Errors
     /// Nothing was recorded yet.
     pub fn key_averages_by(&self, grouping: Grouping) -> Result<Averages> {
-        if let Some(streamed) = &self.streamed {
-            let mut fault = None;
-            let pieces = streamed.pieces().map_while(|piece| piece.map_err(|error| fault = Some(error)).ok());
-            let averages = Averages::of(pieces, grouping);
-            return fault.map_or(Ok(averages), Err);
-        }
-        let last = self.trace_for("average events")?;
-        Ok(Averages::of(std::iter::once(last).chain(&self.earlier), grouping))
+        let last = self.last_for("average events")?;
+        Averages::of(std::iter::once(last).chain(&self.earlier), grouping)
     }
 
     /// Writes the last trace: see [`Trace::export_chrome_trace`].
@@ -384,9 +384,11 @@ impl Profiler {
     /// # Errors
     /// Nothing was recorded yet, or the file cannot be written.
     pub fn export_chrome_trace(&self, path: impl AsRef<Path>) -> Result<()> {
-        match &self.streamed {
-            Some(streamed) => chrome::export_pieces(streamed.pieces(), path.as_ref(), Spelling::Own),
-            None => self.trace_for("export a trace")?.export_chrome_trace(path),
+        match self.last_for("export a trace")? {
+            Recording::File(streamed) => {
+                chrome::export_pieces(streamed.pieces()?, path.as_ref(), Spelling::Own)
+            }
+            Recording::Memory(trace) => trace.export_chrome_trace(path),
         }
     }
 
@@ -418,8 +420,7 @@ impl Profiler {
     /// Nothing was recorded yet, without stacks, there is no such metric, or the file cannot be
     /// written.
     pub fn export_stacks(&self, path: impl AsRef<Path>, metric: &str) -> Result<()> {
-        let last = self.trace_for("export stacks")?;
-        stacks::export(std::iter::once(last).chain(&self.earlier), path.as_ref(), metric)
+        stacks::export(self.traces_for("export stacks")?, path.as_ref(), metric)
     }
 
     /// The number of the current step.

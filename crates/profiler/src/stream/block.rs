@@ -37,6 +37,8 @@ pub(super) struct Encoder {
     pub(super) tables: Tables,
     by_address: HashMap<(usize, usize), u64>,
     by_device: HashMap<Device, u64>,
+    /// By device, when the first report came, and what had been handed out before it.
+    totals: HashMap<Device, (u64, u64)>,
     bytes: Vec<u8>,
     start: u64,
     id: u64,
@@ -58,6 +60,9 @@ impl Encoder {
         match &entry.what {
             What::Call(call) => self.call(chunk, call, entry.start, end),
             What::Memory(report) => {
+                let before = report.allocated.saturating_add_signed(-report.bytes);
+                let first = self.totals.entry(report.device).or_insert((entry.start, before));
+                *first = (*first).min((entry.start, before));
                 let device = self.device(report.device);
                 self.number(device);
                 for field in [report.address as u64, report.bytes as u64, report.allocated, report.reserved] {
@@ -94,6 +99,11 @@ impl Encoder {
         let details = call.details().map(|at| chunk.packed(at));
         self.number(details.as_ref().map_or(0, |bytes| bytes.len() as u64 + 1));
         self.bytes.extend(details.unwrap_or_default());
+    }
+
+    /// What allocators had handed out before they first reported.
+    pub(super) fn totals(&self) -> Vec<(Device, u64)> {
+        self.totals.iter().map(|(device, (_, before))| (*device, *before)).collect()
     }
 
     /// What was pushed so far; the next block begins.

@@ -1,12 +1,15 @@
 //! The thread that writes a session's full blocks to its file.
 
+use super::activity::{BATCH, Batch, Pending, range};
 use super::block::Encoder;
-use super::{Block, Streamed, Thread};
+use super::{Block, Contents, Streamed, Thread};
 use crate::chunk::{Chunk, End};
 use crate::clock::Anchor;
+use crate::device::Tap;
 use crate::error::{Error, Result};
 use crate::log::ThreadLog;
 use crate::recorder::{self, View};
+use cresset_dispatch::activity::Activity;
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many sessions stream.
 static STREAMS: AtomicU32 = AtomicU32::new(0);
@@ -23,6 +26,9 @@ static STREAMS: AtomicU32 = AtomicU32::new(0);
 static WAKE: (Mutex<u64>, Condvar) = (Mutex::new(0), Condvar::new());
 /// Wakes threads that wait for a writer.
 static DONE: Condvar = Condvar::new();
+
+/// How often devices are asked what they did.
+const POLL: Duration = Duration::from_millis(100);
 
 /// Blocks that one thread may be ahead of the file.
 const AHEAD: usize = 8;
@@ -58,12 +64,13 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Begins to write what `view` shows to `path`, which must be free: it is removed in the end.
-    pub(crate) fn start(path: &Path, view: View) -> Result<Writer> {
+    /// Begins to write what `view` and `tap` show to `path`, which must be free: it is removed in the
+    /// end.
+    pub(crate) fn start(path: &Path, view: View, tap: Option<Arc<Tap>>) -> Result<Writer> {
         let fault = |source| Error::Write { path: path.to_owned(), source };
         let file = File::options().read(true).write(true).create_new(true).open(path).map_err(fault)?;
         let stop = Arc::new(AtomicU32::new(0));
-        let work = Work::new(file, view);
+        let work = Work::new(file, view, tap);
         let stopped = stop.clone();
         STREAMS.fetch_add(1, Relaxed);
         let thread =
@@ -75,14 +82,21 @@ impl Writer {
         Ok(Writer { thread: Some(thread), stop, path: path.to_owned() })
     }
 
-    /// Writes the rest, up to `stop`. The recording is there also when the disk was full: up to then.
-    pub(crate) fn finish(mut self, stop: Anchor) -> (Option<Streamed>, Result<()>) {
+    /// Writes the rest, up to `stop`, and the last that devices did. The recording is there also when the
+    /// disk was full: up to then.
+    pub(crate) fn finish(mut self, stop: Anchor, drained: Vec<Activity>) -> (Option<Streamed>, Result<()>) {
         let Some(mut work) = self.join() else { return (None, Ok(())) };
         work.round(Some(stop.ticks));
+        work.activities.add(drained);
+        work.write_activities(1);
         let fault = work.fault.take();
         let outcome = fault.map_or(Ok(()), |source| Err(Error::Write { path: self.path.clone(), source }));
-        let threads = work.threads.into_values().map(|lane| lane.thread).collect();
-        (Some(Streamed::new(work.file, self.path.clone(), threads, work.encoder.tables)), outcome)
+        let mut threads: Vec<Thread> = work.threads.into_values().map(|lane| lane.thread).collect();
+        threads.sort_by_key(|thread| thread.number);
+        let totals = work.encoder.totals();
+        let from_zero = work.activities.from_zero;
+        let contents = Contents { threads, tables: work.encoder.tables, from_zero, totals, ..work.contents };
+        (Some(Streamed::new(work.file, self.path.clone(), contents)), outcome)
     }
 
     fn join(&mut self) -> Option<Work> {
@@ -109,6 +123,11 @@ struct Work {
     view: View,
     encoder: Encoder,
     threads: HashMap<u32, Lane>,
+    tap: Option<Arc<Tap>>,
+    activities: Pending,
+    polled: Instant,
+    /// The batches so far.
+    contents: Contents,
     fault: Option<io::Error>,
 }
 
@@ -129,14 +148,26 @@ struct Unended {
 }
 
 impl Work {
-    fn new(file: File, view: View) -> Work {
-        Work { file, offset: 0, view, encoder: Encoder::default(), threads: HashMap::new(), fault: None }
+    fn new(file: File, view: View, tap: Option<Arc<Tap>>) -> Work {
+        Work {
+            file,
+            offset: 0,
+            view,
+            encoder: Encoder::default(),
+            threads: HashMap::new(),
+            tap,
+            activities: Pending::default(),
+            polled: Instant::now(),
+            contents: Contents::default(),
+            fault: None,
+        }
     }
 
     fn run(mut self, stop: &AtomicU32) -> Work {
         let (lock, wake) = &WAKE;
         while stop.load(Relaxed) == 0 {
             self.round(None);
+            self.poll();
             let mut rounds = lock.lock();
             *rounds += 1;
             DONE.notify_all();
@@ -156,6 +187,52 @@ impl Work {
         if wrote && stop.is_none() {
             recorder::forget();
         }
+    }
+
+    /// Asks devices what they did, and writes it once it is worth it.
+    fn poll(&mut self) {
+        let Some(tap) = self.tap.as_ref().filter(|_| self.polled.elapsed() >= POLL) else { return };
+        let activities = tap.poll();
+        self.polled = Instant::now();
+        self.activities.add(activities);
+        self.write_activities(BATCH);
+    }
+
+    /// Writes launches and work, if there are as many as `enough`.
+    fn write_activities(&mut self, enough: usize) {
+        if self.activities.launches.len() >= enough {
+            let launches = std::mem::take(&mut self.activities.launches);
+            let batches = self.batches(&launches);
+            self.contents.launches.extend(batches);
+        }
+        if self.activities.work.len() >= enough {
+            let work = std::mem::take(&mut self.activities.work);
+            let batches = self.batches(&work);
+            self.contents.work.extend(batches);
+        }
+    }
+
+    fn batches(&mut self, activities: &[Activity]) -> Vec<Batch> {
+        let mut batches = Vec::new();
+        for some in activities.chunks(BATCH) {
+            let bytes = self.activities.encode(some, &mut self.encoder.tables);
+            let Some(offset) = self.append(&bytes) else { break };
+            let starts = range(some.iter().map(|activity| activity.start));
+            let correlations = range(some.iter().map(|activity| activity.correlation));
+            let (bytes, count) = (bytes.len() as u32, some.len() as u32);
+            batches.push(Batch { offset, bytes, count, starts, correlations });
+        }
+        batches
+    }
+
+    /// Where `bytes` are in the file now. What comes after the disk was full is lost, and said to be.
+    fn append(&mut self, bytes: &[u8]) -> Option<u64> {
+        if self.fault.is_none() {
+            self.fault = self.file.write_all(bytes).err();
+        }
+        let offset = self.offset;
+        self.offset += bytes.len() as u64;
+        self.fault.is_none().then_some(offset)
     }
 
     fn log(&mut self, log: &ThreadLog, stop: Option<u64>) -> bool {
@@ -181,10 +258,6 @@ impl Work {
     }
 
     fn chunk(&mut self, lane: &mut Lane, chunk: Arc<Chunk>, stop: u64) {
-        // What came after the disk was full is lost, and said to be.
-        if self.fault.is_some() {
-            return;
-        }
         let (mut last, mut open) = (0, Vec::new());
         for (place, (entry, end)) in (0..).zip(chunk.events()) {
             if (self.view.start..=stop).contains(&entry.start) {
@@ -200,13 +273,8 @@ impl Work {
         if events == 0 {
             return;
         }
-        if let Err(fault) = self.file.write_all(&bytes) {
-            self.fault = Some(fault);
-            return;
-        }
-        let block =
-            Block { offset: self.offset, bytes: bytes.len() as u32, first, last, events, late: Vec::new() };
-        self.offset += bytes.len() as u64;
+        let Some(offset) = self.append(&bytes) else { return };
+        let block = Block { offset, bytes: bytes.len() as u32, first, last, events, late: Vec::new() };
         lane.thread.blocks.push(block);
         if !open.is_empty() {
             lane.open.push(Unended { block: lane.thread.blocks.len() - 1, chunk, places: open });

@@ -1,7 +1,8 @@
 //! From what threads and devices wrote down to a finished [`Trace`].
 
+use super::carry::{Carry, Forward};
 use super::memory::{Memory, MemoryEvent};
-use super::record::{EventKind, NONE, Names, Record};
+use super::record::{EventKind, NONE, Names, Phase, Record};
 use super::{About, Stacks, Thread, Trace, launch, link, modules, stacks, tree, work};
 use crate::chunk::{Call, Chunk, Name, What};
 use crate::clock::{Anchor, Scale};
@@ -10,10 +11,11 @@ use crate::names;
 use crate::pack::{Head, Unpacker};
 use crate::pauses::Pauses;
 use crate::recorder::Wants;
+use cresset_dispatch::Device;
 use cresset_dispatch::activity::{Activity, Properties};
 use cresset_dispatch::memory::Report;
 use cresset_dispatch::observe::Kind;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -31,8 +33,38 @@ pub(crate) struct Material {
     pub(crate) activities: Vec<Activity>,
     pub(crate) devices: Vec<Properties>,
     pub(crate) about: About,
-    /// The part that is wanted, in ticks; what began before is a frame for what is inside it.
-    pub(crate) piece: Option<(u64, u64)>,
+    /// The part that is wanted, if it is one.
+    pub(crate) piece: Option<Piece>,
+}
+
+/// A part of a recording; what began before is a frame for what is inside it.
+#[derive(Clone)]
+pub(crate) struct Piece {
+    /// From when, and until when, in ticks.
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    /// Whether steps have a track of their own in the whole recording.
+    pub(crate) steps_apart: bool,
+    /// The devices whose streams count from zero in the whole recording.
+    pub(crate) from_zero: HashSet<Device>,
+}
+
+impl Piece {
+    /// Whether nothing comes after it.
+    fn is_last(&self) -> bool {
+        self.to == u64::MAX
+    }
+}
+
+impl Material {
+    pub(crate) fn scale(&self) -> Scale {
+        Scale::between(self.start, self.stop)
+    }
+
+    /// To find out whether calls lie across the ends of steps.
+    pub(crate) fn crossing(&self) -> Crossing {
+        Crossing::new(self.steps.spans().map(|(.., end)| end), self.stop.ticks)
+    }
 }
 
 /// The steps a session saw, one after the other; times in ticks.
@@ -56,9 +88,11 @@ struct Lane {
     reports: Vec<(u64, Report)>,
 }
 
-pub(crate) fn build(mut material: Material) -> Trace {
+/// The trace, or the piece of it that is asked for: `carry` is what the pieces before it handed on,
+/// and is brought up to date.
+pub(crate) fn build(mut material: Material, carry: &mut Carry) -> Trace {
     let activities = std::mem::take(&mut material.activities);
-    let scale = Scale::between(material.start, material.stop);
+    let scale = material.scale();
     let window = (scale.nanos(material.start.ticks), scale.nanos(material.stop.ticks));
     let mut builder = Builder {
         names: Names::default(),
@@ -76,23 +110,33 @@ pub(crate) fn build(mut material: Material) -> Trace {
     let all_threads = material.wants.all_threads;
     let ours = material.logs.first().map_or(0, |log| log.tid);
     let is_ours = |tid| all_threads || tid == ours;
-    let within = material.piece.map_or(window, |(from, to)| {
-        (scale.nanos(from.max(material.start.ticks)), scale.nanos(to.min(material.stop.ticks)))
+    let piece = material.piece.as_ref();
+    let within = piece.map_or(window, |piece| {
+        (scale.nanos(piece.from.max(material.start.ticks)), scale.nanos(piece.to.min(material.stop.ticks)))
     });
     let is_seen = |nanos| !material.no_devices.contain(scale.ticks(nanos));
     let (launches, work) = work::split(activities, within, is_ours, is_seen);
     builder.add_launches(&mut lanes, &launches, &scale);
     lanes.retain(|lane| !lane.records.is_empty() || !lane.reports.is_empty());
 
-    let Builder { mut names, details, stacks, .. } = builder;
+    let Builder { mut names, details, mut stacks, .. } = builder;
     let (threads, mut records, reports) = join(lanes, &scale, &material.steps);
     tree::sum_children(&mut records);
-    modules::number(&mut records, &mut names);
-    let work = work::join(&mut records, &launches, work);
+    modules::number(&mut records, &mut names, &mut carry.modules, within.1);
+    let busy = carry.busy.clone();
+    let from_zero = piece.map(|piece| &piece.from_zero);
+    let work = work::join(&mut records, &launches, work, from_zero, &mut carry.busy);
     let numbers: Vec<u32> = threads.iter().map(|thread| thread.number).collect();
-    let links = link::links(&records, &numbers);
+    let links = link::links(&records, &numbers, carry);
     if material.wants.stack {
-        stacks::inherit(&mut records, &numbers);
+        stacks::inherit(&mut records, &numbers, &mut stacks, carry);
+    }
+    let mut memory = Memory::new(reports, &carry.totals);
+    memory.keep_seen(&mut carry.seen);
+    let is_last = piece.is_none_or(Piece::is_last);
+    if !is_last {
+        carry.totals.extend(memory.last_totals());
+        remember_calls(&records, &threads, &stacks, carry);
     }
     let end = work.iter().map(|work| work.activity.end).fold(window.1, u64::max);
     Trace {
@@ -108,9 +152,24 @@ pub(crate) fn build(mut material: Material) -> Trace {
         stacks,
         launches,
         work,
-        memory: Memory::new(reports),
+        memory,
         devices: material.devices,
+        busy,
+        more_from: if is_last { None } else { Some(within.1) },
     }
+}
+
+/// Hands on the calls that derivatives in later pieces may belong to.
+fn remember_calls(records: &[Record], threads: &[Thread], stacks: &Stacks, carry: &mut Carry) {
+    for record in records.iter().filter(|record| link::is_forward(record)) {
+        let thread = &threads[record.thread as usize];
+        // What a derivative calls is shown where its own forward call was.
+        let is_own = record.phase != Phase::Backward;
+        let stack = if is_own { stacks.number(record.stack) } else { 0 };
+        let call = Forward { tid: thread.tid, start: record.start, stack };
+        carry.remember(thread.number, record.sequence, call);
+    }
+    carry.forget_old_calls();
 }
 
 struct Builder<'a> {
@@ -137,7 +196,8 @@ impl Builder<'_> {
                         let failed = finished && end.failed();
                         let end = if finished { end.ticks() } else { last.max(entry.start) };
                         let record = self.record(&chunk, &call, (entry.start, end));
-                        let before = self.material.piece.is_some_and(|(from, _)| entry.start < from);
+                        let piece = self.material.piece.as_ref();
+                        let before = piece.is_some_and(|piece| entry.start < piece.from);
                         lane.records.push(Record { finished, failed, before, ..record });
                     }
                     What::Memory(report) if self.material.wants.memory => {
@@ -206,7 +266,9 @@ impl Builder<'_> {
     /// Shows steps on the thread that takes them, or on a track of their own if a scope of
     /// the program lies across a step's end: slices must nest.
     fn add_steps(&mut self, lanes: &mut Vec<Lane>) {
-        let (from, to) = self.material.piece.unwrap_or((0, u64::MAX));
+        let piece = self.material.piece.as_ref();
+        let (from, to) = piece.map_or((0, u64::MAX), |piece| (piece.from, piece.to));
+        let apart = piece.map(|piece| piece.steps_apart);
         let steps: Vec<Record> = self
             .material
             .steps
@@ -219,8 +281,10 @@ impl Builder<'_> {
             })
             .collect();
         let number = self.material.steps.thread;
+        let crossing = self.material.crossing();
+        let crosses = |record: &Record| crossing.is_crossed(record.start, record.end);
         match lanes.iter_mut().find(|lane| lane.thread.number == number) {
-            Some(lane) if !cross(&lane.records, &steps) => {
+            Some(lane) if !apart.unwrap_or_else(|| lane.records.iter().any(crosses)) => {
                 lane.records.extend(steps);
                 lane.records.sort_by_key(|record| (record.start, record.kind != EventKind::Step));
             }
@@ -282,16 +346,23 @@ fn step_id() -> u64 {
     NEXT.fetch_add(1, Relaxed)
 }
 
-/// Whether an event lies across the end of a step. Both are in start order.
-fn cross(records: &[Record], steps: &[Record]) -> bool {
-    let mut latest = 0;
-    let mut records = records.iter().peekable();
-    steps.iter().any(|step| {
-        while let Some(record) = records.next_if(|record| record.start < step.end) {
-            latest = latest.max(record.end);
-        }
-        latest > step.end
-    })
+/// Finds calls that lie across the end of a step.
+pub(crate) struct Crossing {
+    ends: Vec<u64>,
+    stop: u64,
+}
+
+impl Crossing {
+    fn new(ends: impl Iterator<Item = u64>, stop: u64) -> Crossing {
+        Crossing { ends: ends.collect(), stop }
+    }
+
+    /// Whether a call from `start` to `end` does; one without an end lasts until the recording stopped.
+    pub(crate) fn is_crossed(&self, start: u64, end: u64) -> bool {
+        let end = if (1..=self.stop).contains(&end) { end } else { self.stop };
+        let next = self.ends.partition_point(|&step| step <= start);
+        self.ends.get(next).is_some_and(|&step| step < end)
+    }
 }
 
 /// All lanes as one list, with times in nanoseconds.

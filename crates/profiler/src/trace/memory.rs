@@ -3,7 +3,7 @@
 use super::order;
 use cresset_dispatch::Device;
 use cresset_dispatch::memory::Report;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Memory that was taken or given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,10 +72,13 @@ pub(crate) struct Memory {
     pub(crate) events: Vec<MemoryEvent>,
     /// Per device, time and total after each report.
     totals: Vec<(Device, Vec<MemoryEvent>)>,
+    /// What those had handed out that report nothing here.
+    quiet: HashMap<Device, u64>,
 }
 
 impl Memory {
-    pub(crate) fn new(mut events: Vec<MemoryEvent>) -> Memory {
+    /// `known` is what allocators had handed out before.
+    pub(crate) fn new(mut events: Vec<MemoryEvent>, known: &HashMap<Device, u64>) -> Memory {
         events.sort_by_key(|event| event.time);
         let mut totals: Vec<(Device, Vec<MemoryEvent>)> = Vec::new();
         for event in events {
@@ -88,7 +91,12 @@ impl Memory {
         let mut events: Vec<MemoryEvent> =
             totals.iter().flat_map(|(_, events)| events.iter().copied()).collect();
         events.sort_by_key(|event| event.time);
-        Memory { events, totals }
+        Memory { events, totals, quiet: known.clone() }
+    }
+
+    /// What allocators had handed out in the end.
+    pub(super) fn last_totals(&self) -> impl Iterator<Item = (Device, u64)> {
+        self.totals.iter().filter_map(|(device, events)| Some((*device, events.last()?.report.allocated)))
     }
 
     /// Leaves out host memory that is given back and was taken before anyone looked: torch does not report
@@ -100,8 +108,9 @@ impl Memory {
     /// What was handed out on `device` at two moments; 0 if it never reported.
     pub(crate) fn used(&self, device: Device, start: u64, end: u64) -> MemoryUse {
         let events = self.totals.iter().find(|(of, _)| *of == device).map_or(&[][..], |(_, events)| events);
+        let quiet = self.quiet.get(&device).copied().unwrap_or(0);
         let at = |time: u64| match events.partition_point(|event| event.time <= time) {
-            0 => events.first().map_or(0, MemoryEvent::before),
+            0 => events.first().map_or(quiet, MemoryEvent::before),
             after => events[after - 1].report.allocated,
         };
         MemoryUse { device, before: at(start), after: at(end) }
@@ -119,7 +128,8 @@ mod tests {
 
     #[test]
     fn use_is_read_from_the_running_total() {
-        let memory = Memory::new(vec![event(10, 4, 104), event(20, 6, 110), event(30, -4, 106)]);
+        let events = vec![event(10, 4, 104), event(20, 6, 110), event(30, -4, 106)];
+        let memory = Memory::new(events, &HashMap::new());
         let used = |start, end| {
             let used = memory.used(Device::CPU, start, end);
             (used.before, used.after, used.delta())

@@ -1,6 +1,7 @@
 //! A finished recording: everything joined, nothing more to come.
 
 mod build;
+mod carry;
 mod event;
 mod launch;
 mod link;
@@ -12,10 +13,11 @@ mod stacks;
 mod tree;
 mod work;
 
-pub(crate) use build::{Material, Steps, build};
+pub(crate) use build::{Material, Piece, Steps, build};
+pub(crate) use carry::Carry;
 pub use event::{DeviceEvent, Event};
 pub(crate) use link::Link;
-pub(crate) use memory::{Memory, Seen};
+pub(crate) use memory::Memory;
 pub use memory::{MemoryEvent, MemoryUse};
 pub use record::{EventKind, Phase};
 pub(crate) use record::{NONE, Names, Record};
@@ -32,6 +34,7 @@ use crate::metadata::Metadata;
 use crate::recorder::Wants;
 use cresset_dispatch::Device;
 use cresset_dispatch::activity::{Activity, Properties};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// What one session saw, from its start to its stop.
@@ -55,6 +58,10 @@ pub struct Trace {
     pub(crate) work: Vec<DeviceWork>,
     pub(crate) memory: Memory,
     pub(crate) devices: Vec<Properties>,
+    /// Of a piece of a recording: when each stream was at work in earlier pieces, and from when on
+    /// there are later ones.
+    pub(crate) busy: HashMap<(Device, u32), u64>,
+    pub(crate) more_from: Option<u64>,
 }
 
 /// Where a trace comes from.

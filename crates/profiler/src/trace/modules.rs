@@ -14,12 +14,12 @@ enum Identity {
     Place(u32, u32),
 }
 
-/// Names and numbers the calls of modules. `records` are in order, with their parents.
-pub(super) fn number(records: &mut [Record], names: &mut Names) {
+/// Names and numbers the calls of modules that began by `end`. `records` are in order, with their
+/// parents.
+pub(super) fn number(records: &mut [Record], names: &mut Names, modules: &mut Modules, end: u64) {
     if !records.iter().any(|record| record.kind == EventKind::Module) {
         return;
     }
-    let mut modules = Modules::default();
     // The innermost module's call that each event lies in.
     let mut within = vec![NONE; records.len()];
     for i in 0..records.len() {
@@ -28,42 +28,61 @@ pub(super) fn number(records: &mut [Record], names: &mut Names) {
         if records[i].kind != EventKind::Module {
             continue;
         }
-        let caller = records.get(outer as usize).map_or(NONE, |call| call.module);
+        let caller = records.get(outer as usize).map(|call| (call.id, call.module));
         let record = &mut records[i];
-        (record.module, record.name) = modules.find(record, outer, caller, names);
+        let module = modules.find(record, caller, names);
+        if record.end >= end {
+            modules.open.insert(record.id, module.clone());
+        }
+        (record.module, record.name) = (module.number, names.text(&module.name, false));
         record.outer_module = outer;
         record.sequence = u64::MAX;
     }
+    modules.calls.retain(|(outer, _), _| outer.is_none_or(|call| modules.open.contains_key(&call)));
 }
 
+/// The modules that were called so far.
 #[derive(Default)]
-struct Modules {
-    known: HashMap<(u32, Identity), (u32, u32)>,
+pub(super) struct Modules {
+    known: HashMap<(String, Identity), Module>,
     /// How many modules there are of each class.
-    classes: HashMap<u32, u32>,
+    classes: HashMap<String, u32>,
     /// How many calls of each class were made in one call.
-    calls: HashMap<(u32, u32), u32>,
+    calls: HashMap<(Option<u64>, String), u32>,
+    /// Calls that go on in the next piece of the recording.
+    open: HashMap<u64, Module>,
+}
+
+#[derive(Clone)]
+struct Module {
+    number: u32,
+    name: String,
 }
 
 impl Modules {
-    /// The number and the full name of the module that `record` is a call of.
-    fn find(&mut self, record: &Record, outer: u32, caller: u32, names: &mut Names) -> (u32, u32) {
-        let class = record.name;
+    /// The module that `record` is a call of, made in a call of `caller`: its id and module.
+    fn find(&mut self, record: &Record, caller: Option<(u64, u32)>, names: &Names) -> Module {
+        if record.before
+            && let Some(module) = self.open.get(&record.id)
+        {
+            return module.clone();
+        }
+        let class = names.get(record.name);
         let identity = match record.sequence {
             0 | u64::MAX => {
-                let calls = self.calls.entry((outer, class)).or_default();
+                let calls = self.calls.entry((caller.map(|(id, _)| id), class.to_owned())).or_default();
                 *calls += 1;
-                Identity::Place(caller, *calls - 1)
+                Identity::Place(caller.map_or(NONE, |(_, module)| module), *calls - 1)
             }
             instance => Identity::Given(instance),
         };
-        let next = self.known.len() as u32;
-        *self.known.entry((class, identity)).or_insert_with(|| {
-            let number = self.classes.entry(class).or_default();
-            let name = format!("{}{}_{number}", names::MODULE, names.get(class));
-            *number += 1;
-            (next, names.text(&name, false))
-        })
+        let number = self.known.len() as u32;
+        let module = self.known.entry((class.to_owned(), identity)).or_insert_with(|| {
+            let of_class = self.classes.entry(class.to_owned()).or_default();
+            *of_class += 1;
+            Module { number, name: format!("{}{class}_{}", names::MODULE, *of_class - 1) }
+        });
+        module.clone()
     }
 }
 
@@ -95,7 +114,8 @@ mod tests {
             parent: if record.parent == NONE { NONE } else { record.parent + 6 },
             ..record
         }));
-        number(&mut records, &mut names);
+        (0..).zip(&mut records).for_each(|(id, record)| record.id = id);
+        number(&mut records, &mut names, &mut Modules::default(), 1);
         let shown: Vec<&str> = records.iter().map(|record| names.get(record.name)).collect();
         let first = [
             "nn.Module: Sequential_0",

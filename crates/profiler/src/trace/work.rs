@@ -34,8 +34,15 @@ pub(super) fn split(
     (launches, work)
 }
 
-/// Joins `work` to the events and adds its time to the calls.
-pub(super) fn join(records: &mut [Record], launches: &[Activity], work: Vec<Activity>) -> Vec<DeviceWork> {
+/// Joins `work` to the events and adds its time to the calls. Streams of devices that count theirs
+/// `from_zero` are shown one higher.
+pub(super) fn join(
+    records: &mut [Record],
+    launches: &[Activity],
+    work: Vec<Activity>,
+    from_zero: Option<&HashSet<Device>>,
+    busy: &mut HashMap<(Device, u32), u64>,
+) -> Vec<DeviceWork> {
     if work.is_empty() {
         return Vec::new();
     }
@@ -47,7 +54,8 @@ pub(super) fn join(records: &mut [Record], launches: &[Activity], work: Vec<Acti
             None => calls.insert(record.id, i as u32),
         };
     }
-    let from_zero: HashSet<Device> = work.iter().filter(|a| a.lane == 0).map(|a| a.device).collect();
+    let here: HashSet<Device> = work.iter().filter(|a| a.lane == 0).map(|a| a.device).collect();
+    let from_zero = from_zero.unwrap_or(&here);
     let mut joined: Vec<DeviceWork> = work
         .into_iter()
         .map(|activity| DeviceWork {
@@ -58,7 +66,7 @@ pub(super) fn join(records: &mut [Record], launches: &[Activity], work: Vec<Acti
         })
         .collect();
     joined.sort_by_key(|work| (work.activity.device, work.stream, work.activity.start, work.activity.end));
-    put_in_order(&mut joined, records);
+    put_in_order(&mut joined, records, busy);
     for work in &joined {
         if let Some(call) = records.get_mut(work.call as usize) {
             call.device_time += work.activity.end - work.activity.start;
@@ -68,16 +76,23 @@ pub(super) fn join(records: &mut [Record], launches: &[Activity], work: Vec<Acti
 }
 
 /// Work starts after its launch, and after what came before it on its stream; clocks that
-/// disagree by a hair must not say otherwise.
-fn put_in_order(joined: &mut [DeviceWork], records: &[Record]) {
-    let mut previous: Option<(Device, u32, u64)> = None;
-    for work in joined {
-        let launched = records.get(work.launch as usize).map_or(0, |launch| launch.start);
-        let free =
-            previous.filter(|&(device, stream, _)| (device, stream) == (work.activity.device, work.stream));
-        let activity = &mut work.activity;
-        activity.start = activity.start.max(launched).max(free.map_or(0, |(.., end)| end));
-        activity.end = activity.end.max(activity.start);
-        previous = Some((activity.device, work.stream, activity.end));
+/// disagree by a hair must not say otherwise. `busy` tells until when each stream was at work before.
+fn put_in_order(joined: &mut [DeviceWork], records: &[Record], busy: &mut HashMap<(Device, u32), u64>) {
+    for of_stream in joined.chunk_by_mut(|a, b| a.track() == b.track()) {
+        let busy = busy.entry(of_stream[0].track()).or_default();
+        for work in of_stream {
+            let launched = records.get(work.launch as usize).map_or(0, |launch| launch.start);
+            let activity = &mut work.activity;
+            activity.start = activity.start.max(launched).max(*busy);
+            activity.end = activity.end.max(activity.start);
+            *busy = activity.end;
+        }
+    }
+}
+
+impl DeviceWork {
+    /// Where it is shown.
+    pub(crate) fn track(&self) -> (Device, u32) {
+        (self.activity.device, self.stream)
     }
 }

@@ -161,6 +161,12 @@ impl Source for Npu {
         Ok(())
     }
 
+    fn poll(&self, sink: &mut dyn FnMut(Activity)) -> Result<(), Failure> {
+        let now = now();
+        self.activities.lock().extract_if(.., |activity| activity.end < now).for_each(sink);
+        Ok(())
+    }
+
     fn stop(&self) -> Result<(), Failure> {
         self.running.store(false, Relaxed);
         self.activities.lock().clear();

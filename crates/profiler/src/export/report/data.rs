@@ -15,7 +15,7 @@ use std::io::{self, Write};
 
 pub(super) fn write(trace: &Trace, peaks: &[(Device, Peak)], sink: &mut dyn Write) -> io::Result<()> {
     let mut json = Json::new(sink);
-    let averages = Averages::of([trace], Grouping::default());
+    let averages = Averages::of_trace(trace, Grouping::default());
     about(&mut json, trace, &averages);
     json.raw(",\n\"rows\":").list(averages.iter(), row);
     json.flush()?;
