@@ -112,6 +112,29 @@ fn a_process_killed_while_it_writes_leaves_a_whole_file_or_none() {
 }
 
 #[test]
+fn what_a_killed_process_left_is_removed_by_the_next_export_to_the_same_place() {
+    let _alone = alone();
+    let directory = directory("abandoned");
+    let abandoned = ".trace.json.4711.0.tmp";
+    let others = [".trace.json.notes.tmp", ".trace.json.4712.0.tmp", ".other.json.4711.0.tmp", "trace.json"];
+    for name in others.iter().chain([&abandoned]) {
+        fs::write(directory.join(name), "half").unwrap();
+    }
+    let busy = fs::File::open(directory.join(others[1])).unwrap();
+    busy.lock().unwrap();
+    recorded(1).export_chrome_trace(directory.join("trace.json")).unwrap();
+    let mut left = content(&directory);
+    left.sort_unstable();
+    let mut expected = others.map(str::to_owned);
+    expected.sort_unstable();
+    assert_eq!(left, expected);
+    assert_eq!(read(&directory.join("trace.json"))["schemaVersion"], 1);
+    drop(busy);
+    recorded(1).export_chrome_trace(directory.join("trace.json")).unwrap();
+    assert!(!directory.join(others[1]).exists());
+}
+
+#[test]
 fn a_link_stays_a_link_and_its_target_is_replaced() {
     let _alone = alone();
     let directory = directory("link");
