@@ -23,7 +23,7 @@ const browser = await puppeteer.launch({
   args: ["--no-sandbox", "--disable-gpu"],
 });
 const page = await browser.newPage();
-await page.setViewport({ width: 1360, height: 900 });
+await page.setViewport({ width: 1280, height: 860 });
 const complaints = [];
 page.on("console", message => complaints.push(`console: ${message.text()}`));
 page.on("pageerror", error => complaints.push(`error: ${error.message}`));
@@ -129,6 +129,21 @@ for (const section of ["memory", "phases", "kernels", "speed"]) {
   await frame();
   await picture(section);
 }
+
+// Dark where the system is dark: the page, and with it what canvases show.
+const light = await canvas();
+const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+const white = await paper();
+await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
+await frame();
+assert.notEqual(await paper(), white, "dark paper");
+assert.notEqual(await canvas(), light, "a dark chart");
+await page.evaluate(() => scrollTo(0, 0));
+await frame();
+await picture("dark");
+await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "light" }]);
+await frame();
+assert.equal(await canvas(), light, "and light again");
 
 // A frame must stay short however many slices there are.
 const slowest = await page.evaluate(async () => {

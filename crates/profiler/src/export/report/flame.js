@@ -93,7 +93,7 @@ const makeFlame = (data, view) => {
   };
 
   const drawName = (context, track, slice, from, to, y) => {
-    context.fillStyle = track.kind[slice] === 5 ? "#1d232b" : "#ffffff";
+    context.fillStyle = track.kind[slice] === 5 ? "#1b222b" : "#ffffff";
     const room = to - from - 8;
     // Six pixels per letter is a guess; the clip makes it right.
     const text = shown(track.nameOf(track.name[slice]), 200).slice(0, Math.ceil(room / 4));
@@ -110,31 +110,31 @@ const makeFlame = (data, view) => {
     const scrolled = box.scrollTop;
     context.font = `11px ${font}`;
     const { list, step } = ticks(view.from, view.to, width / 110);
-    context.fillStyle = "#edf0f3";
+    context.fillStyle = paint.grid;
     list.forEach(tick => context.fillRect(Math.round(x(tick)), 0, 1, h));
     for (const track of tracks) {
       const y = track.top - scrolled;
       if (y > h || y + LABEL + ROW * track.rows.length < 0) continue;
-      context.fillStyle = "#1d232b";
+      context.fillStyle = paint.ink;
       context.font = `600 11px ${font}`;
-      context.fillText(`${shown(track.label, 120)}   ${count(track.n)} events`, 6, y + 14);
+      context.fillText(`${shown(track.label, 120)}   ${count(track.n)} ${track.n === 1 ? "event" : "events"}`, 6, y + 14);
       context.font = `11px ${font}`;
       const first = Math.max(0, Math.floor((AXIS - y - LABEL) / ROW));
       const last = Math.min(track.rows.length, Math.ceil((h - y - LABEL) / ROW));
       for (let row = first; row < last; row += 1) drawRow(context, track, track.rows[row], y + LABEL + row * ROW);
       if (chosen && chosen.track === track) {
         const [left, right] = [x(track.start[chosen.slice]), x(track.end[chosen.slice])];
-        context.strokeStyle = "#1d232b";
+        context.strokeStyle = paint.ink;
         context.lineWidth = 1.5;
         context.strokeRect(left, y + LABEL + chosen.row * ROW - 0.5, Math.max(2, right - left), ROW - 1);
       }
     }
-    context.fillStyle = "#f5f7f9";
+    context.fillStyle = paint.wash;
     context.fillRect(0, 0, width, AXIS - 3);
-    context.fillStyle = "#66707c";
+    context.fillStyle = paint.quiet;
     list.forEach(tick => context.fillText(moment(tick, step), Math.round(x(tick)) + 4, 13));
     if (range) {
-      context.fillStyle = "rgb(37 99 168 / 15%)";
+      context.fillStyle = paint.range;
       context.fillRect(Math.min(...range), 0, Math.abs(range[1] - range[0]), h);
     }
   });
@@ -159,7 +159,7 @@ const makeFlame = (data, view) => {
     const self = track.own[slice] < span ? `, ${time(Math.max(0, track.own[slice]))} itself` : "";
     lines.push(`${time(span)}${self} · from ${moment(track.start[slice], 1)} · ${classes[track.kind[slice]].label}`);
     if (track.text[slice] >= 0) lines.push(shown(data.texts[track.text[slice]], most));
-    if (track.work[slice] > 0) lines.push(`${flops(track.work[slice])}FLOP, ${flopsPerSecond(track.work[slice] / span * 1e9)}`);
+    if (track.work[slice] > 0) lines.push(`${flop(track.work[slice])}, ${flopsPerSecond(track.work[slice] / span * 1e9)}`);
     return lines;
   };
   const choose = hit => {

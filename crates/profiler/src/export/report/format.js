@@ -10,7 +10,8 @@ const units = (list, step) => value => {
 const time = units(["ns", "µs", "ms", "s"], 1000);
 const bytes = units(["B", "KiB", "MiB", "GiB", "TiB"], 1024);
 const flops = units(["", "K", "M", "G", "T", "P"], 1000);
-const flopsPerSecond = value => `${flops(value)}FLOP/s`;
+const flop = units(["FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"], 1000);
+const flopsPerSecond = units(["FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"], 1000);
 const bytesPerSecond = units(["B/s", "kB/s", "MB/s", "GB/s", "TB/s"], 1000);
 const count = value => value.toLocaleString("en-US");
 const percent = part => `${(100 * part).toFixed(part < 0.0995 ? 1 : 0)} %`;
@@ -34,7 +35,7 @@ const classes = [
   { label: "optimizer", color: "#5a9e57" },
   { label: "scope", color: "#9aa4b0" },
   { label: "module", color: "#8d7fc0" },
-  { label: "step", color: "#c3cad2" },
+  { label: "step", color: "#b9c2cd" },
   { label: "launch", color: "#5fa8a3" },
   { label: "kernel", color: "#3f8f93" },
   { label: "copy", color: "#b98ba8" },

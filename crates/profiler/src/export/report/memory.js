@@ -50,6 +50,9 @@ const makeMemoryChart = (device, view) => {
   };
   const canvas = makeCanvas(canvasElement, (context, w, h) => {
     width = w;
+    const { list } = ticks(view.from, view.to, width / 110);
+    context.fillStyle = paint.grid;
+    list.forEach(tick => context.fillRect(Math.round((tick - view.from) / (view.to - view.from) * width), 0, 1, h));
     const y = bytes => h - 1 - bytes / Math.max(device.most, 1) * (h - 18);
     let from = before(view.from);
     for (let pixel = 0; pixel < width; pixel += 1) {
@@ -65,9 +68,9 @@ const makeMemoryChart = (device, view) => {
       from = to;
     }
     context.font = `11px ${font}`;
-    context.fillStyle = "#66707c";
+    context.fillStyle = paint.quiet;
     context.fillText(`peak ${bytes(device.most)}`, 6, 12);
-    context.fillStyle = "#dde2e8";
+    context.fillStyle = paint.line;
     context.fillRect(0, y(device.most) - 0.5, width, 1);
   });
   canvasElement.addEventListener("pointermove", event => {

@@ -25,7 +25,7 @@ const kernels = data.rows.filter(row => row.kind === "device");
 const hostTime = sum(host, "self_cpu"), deviceTime = sum(kernels, "self_device");
 const facts = [["Recorded", time(about.span)], ["Events", count(flame.slices)], ["Host time in events", time(hostTime)]];
 if (deviceTime > 0) facts.push([`${about.device} busy`, time(deviceTime)]);
-if (has("with_flops")) facts.push(["Floating-point work", `${flops(sum(host, "flops"))}FLOP`]);
+if (has("with_flops")) facts.push(["Floating-point work", flop(sum(host, "flops"))]);
 memory.devices.forEach(device => facts.push([`Peak memory, ${device.device}`, bytes(device.most)]));
 find("#summary").append(...facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
 
@@ -106,5 +106,6 @@ input.addEventListener("input", () => {
 });
 const resize = () => { flame.resize(); memory.resize(); };
 addEventListener("resize", resize);
+onScheme(resize);
 resize();
 view.fit();

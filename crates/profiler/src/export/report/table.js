@@ -9,7 +9,7 @@ const makeTable = (place, columns, rows, sortBy) => {
   const body = element("tbody");
   const more = element("p", { className: "more" });
   for (const column of columns) {
-    const cell = element("th", { scope: "col", tabIndex: 0, title: column.help || "" }, column.label);
+    const cell = element("th", { scope: "col", tabIndex: 0, title: column.help || "", className: column.text ? "text" : "" }, column.label);
     cell.dataset.key = column.key;
     const sort = () => {
       falling = by === column.key ? !falling : !column.text;
@@ -40,9 +40,9 @@ const makeTable = (place, columns, rows, sortBy) => {
   const cellOf = (row, column) => {
     const number = value(row, column);
     const text = number === null || number === undefined ? "–" : column.show ? column.show(number) : String(number);
-    const cell = element("td", {}, column.text ? shown(text) : text);
+    const cell = element("td", { className: column.text ? "text" : "" }, column.text ? shown(text) : text);
     if (column.key === "name") {
-      cell.className = "name";
+      cell.classList.add("name");
       cell.title = shown(text, 1000);
     }
     if (column.share && number > 0) {

@@ -70,3 +70,12 @@ const makeCanvas = (canvas, draw) => {
 };
 
 const font = getComputedStyle(document.body).fontFamily;
+
+// The page's colors, for canvases; they follow when the system turns dark or light.
+const paint = {};
+const readPaint = () => {
+  const style = getComputedStyle(document.documentElement);
+  for (const name of ["ink", "quiet", "line", "grid", "wash", "range"]) paint[name] = style.getPropertyValue(`--${name}`).trim();
+};
+readPaint();
+const onScheme = redraw => matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readPaint(); redraw(); });
