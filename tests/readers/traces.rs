@@ -25,6 +25,7 @@ fn main() -> Outcome {
         profiler.stop()?;
         let trace: &Trace = profiler.trace()?;
         trace.export_chrome_trace(directory.join(format!("{name}.pt.trace.json")))?;
+        trace.export_speedscope(directory.join(format!("{name}.speedscope.json")))?;
         if trace.events().any(|event| event.stack().is_some_and(|frames| !frames.is_empty())) {
             trace.export_stacks(directory.join(format!("{name}.stacks.txt")), "self_cpu_time_total")?;
         }

@@ -8,6 +8,7 @@ pub(crate) mod handler;
 mod host;
 mod json;
 pub(crate) mod report;
+pub(crate) mod speedscope;
 pub(crate) mod stacks;
 pub(crate) mod timeline;
 

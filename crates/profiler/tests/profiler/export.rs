@@ -237,3 +237,48 @@ fn a_directory_collects_one_file_per_save() {
     assert_eq!(names.len(), 2);
     assert!(names.iter().all(|name| name.starts_with("worker.") && name.ends_with(".pt.trace.json.gz")));
 }
+
+#[test]
+fn speedscope_gets_each_name_once_and_calls_as_they_nest() {
+    let _alone = alone();
+    plug_in();
+    let path = directory("speedscope").join("profile.speedscope.json");
+    let ((), profiler) = Profiler::builder()
+        .run(|_| {
+            record_function("step").run(|| {
+                op("aten::add");
+                op("aten::add");
+                Op::new("aten::mul").on(npu()).run(|| launch_kernel("Mul", 1000));
+            });
+            std::thread::spawn(|| op("aten::sub")).join().unwrap();
+        })
+        .unwrap();
+    profiler.trace().unwrap().export_speedscope(&path).unwrap();
+    let file = read(&path);
+    let frames: Vec<&str> = file["shared"]["frames"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|frame| frame["name"].as_str().unwrap())
+        .collect();
+    let shown: Vec<Vec<String>> = file["profiles"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|profile| {
+            let events = profile["events"].as_array().unwrap();
+            let times: Vec<u64> = events.iter().map(|event| event["at"].as_u64().unwrap()).collect();
+            assert!(times.is_sorted() && times.last() <= profile["endValue"].as_u64().as_ref());
+            let name = |event: &Value| frames[event["frame"].as_u64().unwrap() as usize];
+            events
+                .iter()
+                .map(|event| format!("{} {}", event["type"].as_str().unwrap(), name(event)))
+                .collect()
+        })
+        .collect();
+    let add = ["O aten::add", "C aten::add"];
+    let mul = ["O aten::mul", "O aclnnAdd", "C aclnnAdd", "C aten::mul"];
+    let step = [&["O step"][..], &add, &add, &mul, &["C step"]].concat();
+    assert_eq!(shown, [step, vec!["O aten::sub", "C aten::sub"], vec!["O Mul", "C Mul"]]);
+    assert_eq!(frames.iter().filter(|name| **name == "aten::add").count(), 1);
+}
