@@ -6,12 +6,38 @@ use std::io;
 use std::path::PathBuf;
 
 /// An error of someone else's making: a device's, or a user's handler's.
+///
+/// ```
+/// use cresset_profiler::{BoxError, Profiler};
+/// let mut profiler = Profiler::builder()
+///     .on_trace_ready(|_| Err::<(), BoxError>("the disk is gone".into()))
+///     .start()?;
+/// assert_eq!(profiler.stop().unwrap_err().to_string(), "on_trace_ready failed: the disk is gone");
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The profiler's results.
+///
+/// ```
+/// use cresset_profiler::{Profiler, Result, record_function};
+/// fn profile(epoch: impl FnOnce()) -> Result<Profiler> {
+///     Ok(Profiler::builder().run(|_| epoch())?.1)
+/// }
+/// assert_eq!(profile(|| record_function("epoch").run(|| ()))?.events()?.count(), 1);
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why the profiler could not do what it was asked.
+///
+/// ```
+/// use cresset_profiler::{Error, Profiler};
+/// let mut profiler = Profiler::builder().build()?;
+/// let error = profiler.step().unwrap_err();
+/// assert!(matches!(error, Error::NotRunning { action: "step" }), "{error}");
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

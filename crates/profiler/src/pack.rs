@@ -249,6 +249,16 @@ impl Tag {
 }
 
 /// One recorded argument of a call, in the order of the operator's schema.
+///
+/// ```
+/// # mod calls { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/calls.rs")); } use calls::*;
+/// use cresset_profiler::{Input, Profiler};
+/// let (_, profiler) =
+///     Profiler::builder().record_shapes(true).run(|_| operator("aten::t").shape(&[2, 3]).run(|| ()))?;
+/// let inputs = profiler.events()?.next().unwrap().inputs().unwrap();
+/// assert!(matches!(&inputs[..], [Input::Tensor(tensor)] if tensor.shape == [2, 3]));
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// A tensor, or a number that stands for one (no dimensions).
@@ -274,6 +284,13 @@ pub enum Input {
 }
 
 /// A recorded tensor argument.
+///
+/// ```
+/// use cresset_profiler::TensorInput;
+/// let (shape, dtype) = (vec![2, 3], "f32".to_owned());
+/// let tensor = TensorInput { shape, strides: vec![3, 1], dtype, identity: None };
+/// assert_eq!(tensor.shape.iter().product::<u64>(), 6);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInput {
     /// Size of each dimension.

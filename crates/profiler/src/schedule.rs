@@ -5,6 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What the profiler does during a step.
+///
+/// ```
+/// use cresset_profiler::{Action, Schedule};
+/// let every_tenth = |step| if step % 10 == 0 { Action::RecordAndSave } else { Action::None };
+/// assert_eq!(Schedule::custom(every_tenth).action(30), Action::RecordAndSave);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Nothing.
@@ -19,6 +25,12 @@ pub enum Action {
 
 impl Action {
     /// Whether steps of this kind are recorded.
+    ///
+    /// ```
+    /// # use cresset_profiler::Action;
+    /// assert!(Action::Record.is_recording() && Action::RecordAndSave.is_recording());
+    /// assert!(!Action::Warmup.is_recording());
+    /// ```
     pub fn is_recording(self) -> bool {
         matches!(self, Action::Record | Action::RecordAndSave)
     }
@@ -56,6 +68,14 @@ struct Cycle {
 impl Schedule {
     /// Cycles of `wait` idle, `warmup` and `active` recorded steps, without end.
     ///
+    /// ```
+    /// # use cresset_profiler::{Action, Schedule};
+    /// let schedule = Schedule::new(2, 1, 3)?;
+    /// assert_eq!([0, 2, 3, 5].map(|step| schedule.action(step).is_recording()), [false, false, true, true]);
+    /// assert!(Schedule::new(2, 1, 0).is_err());
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `active` is 0, or a cycle is longer than a `u64` can count.
     pub fn new(wait: u64, warmup: u64, active: u64) -> Result<Schedule> {
@@ -74,23 +94,54 @@ impl Schedule {
     }
 
     /// Any function of the step's number.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Action, Schedule};
+    /// let only_step_7 = Schedule::custom(|step| match step {
+    ///     6 => Action::Warmup,
+    ///     7 => Action::RecordAndSave,
+    ///     _ => Action::None,
+    /// });
+    /// assert!(only_step_7.action(7).is_recording() && !only_step_7.action(8).is_recording());
+    /// ```
     pub fn custom(action: impl Fn(u64) -> Action + Send + Sync + 'static) -> Schedule {
         Schedule(Rule::Custom(Arc::new(action)))
     }
 
     /// Ends after `cycles`; 0 never ends.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Action, Schedule};
+    /// let twice = Schedule::new(0, 0, 1)?.repeat(2);
+    /// assert_eq!([1, 2].map(|step| twice.action(step)), [Action::RecordAndSave, Action::None]);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     #[must_use]
     pub fn repeat(self, cycles: u64) -> Schedule {
         self.with(|cycle| cycle.repeat = cycles)
     }
 
     /// Stays idle for `steps` before the first cycle.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Action, Schedule};
+    /// let late = Schedule::new(0, 1, 1)?.skip_first(10);
+    /// assert_eq!([9, 10].map(|step| late.action(step)), [Action::None, Action::Warmup]);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     #[must_use]
     pub fn skip_first(self, steps: u64) -> Schedule {
         self.with(|cycle| cycle.skip_first = steps)
     }
 
     /// Leaves out the wait of the first cycle.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Action, Schedule};
+    /// let schedule = Schedule::new(5, 1, 1)?.skip_first_wait(true);
+    /// assert_eq!([0, 1, 2].map(|step| schedule.action(step)), [Action::Warmup, Action::RecordAndSave, Action::None]);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     #[must_use]
     pub fn skip_first_wait(self, skip: bool) -> Schedule {
         self.with(|cycle| cycle.skip_first_wait = skip)
@@ -109,6 +160,14 @@ impl Schedule {
     }
 
     /// What to do in step number `step`, the first being 0.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Action, Schedule};
+    /// let schedule = Schedule::new(1, 1, 1)?;
+    /// let actions = [0, 1, 2, 3].map(|step| schedule.action(step));
+    /// assert_eq!(actions, [Action::None, Action::Warmup, Action::RecordAndSave, Action::None]);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn action(&self, step: u64) -> Action {
         match &self.0 {
             Rule::Cycle(cycle) => cycle.action(step),

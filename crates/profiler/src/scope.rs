@@ -18,6 +18,16 @@ pub fn record_function(name: &str) -> Scope {
 }
 
 /// Guard of [`record_function`].
+///
+/// ```
+/// use cresset_profiler::{Profiler, Scope, record_function};
+/// fn timed(name: &str) -> Scope {
+///     record_function(name)
+/// }
+/// let (_, profiler) = Profiler::builder().run(|_| drop(timed("until dropped")))?;
+/// assert_eq!(profiler.events()?.next().unwrap().name(), "until dropped");
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[must_use = "the range ends when the guard drops"]
 pub struct Scope {
     _span: Option<Span>,
@@ -25,6 +35,12 @@ pub struct Scope {
 
 impl Scope {
     /// Runs `body` inside the range.
+    ///
+    /// ```
+    /// # use cresset_profiler::record_function;
+    /// let parsed = record_function("parse").run(|| "7".parse::<u32>());
+    /// assert_eq!(parsed, Ok(7));
+    /// ```
     #[inline]
     pub fn run<R>(self, body: impl FnOnce() -> R) -> R {
         body()

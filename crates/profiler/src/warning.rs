@@ -6,6 +6,14 @@
 use std::fmt;
 
 /// Something that a user may want to know.
+///
+/// ```
+/// use cresset_profiler::{Profiler, Schedule, Warning};
+/// let profiler = Profiler::builder().schedule(Schedule::new(0, 0, 1)?).build()?;
+/// assert_eq!(profiler.warnings(), [Warning::NoWarmup]);
+/// assert_eq!(Warning::NoWarmup.to_string(), "the schedule has no warmup, which can skew results");
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Warning {

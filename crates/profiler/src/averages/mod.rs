@@ -11,6 +11,18 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
 /// What besides the name keeps rows apart, and whose rows there are.
+///
+/// ```
+/// # mod calls { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/calls.rs")); } use calls::*;
+/// use cresset_profiler::{Grouping, Profiler};
+/// let (_, profiler) = Profiler::builder().record_shapes(true).run(|_| {
+///     [2, 3, 3].map(|rows| operator("aten::relu").shape(&[rows, 4]).run(|| ()));
+/// })?;
+/// assert_eq!(profiler.key_averages()?.len(), 1);
+/// let by_shape = profiler.key_averages_by(Grouping::default().by_input_shape(true))?;
+/// assert_eq!([by_shape[0].count, by_shape[1].count], [1, 2]);
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grouping {
     by_input_shape: bool,
@@ -21,6 +33,17 @@ pub struct Grouping {
 
 impl Grouping {
     /// One row per name and shape of the arguments; needs `record_shapes`.
+    ///
+    /// ```
+    /// # mod calls { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/calls.rs")); } use calls::*;
+    /// # use cresset_profiler::{Grouping, Profiler};
+    /// let (_, profiler) = Profiler::builder()
+    ///     .record_shapes(true)
+    ///     .run(|_| operator("aten::mm").shape(&[2, 3]).shape(&[3, 4]).run(|| ()))?;
+    /// let rows = profiler.key_averages_by(Grouping::default().by_input_shape(true))?;
+    /// assert_eq!(rows[0].input_shapes.as_deref(), Some("[[2, 3], [3, 4]]"));
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     #[must_use]
     pub fn by_input_shape(mut self, on: bool) -> Grouping {
         self.by_input_shape = on;
@@ -29,6 +52,24 @@ impl Grouping {
 
     /// One row per name and innermost `frames` of the stack; needs `with_stack`. With 1, rows
     /// are apart if they were called from different lines. 0 keeps nothing apart.
+    ///
+    /// ```
+    /// # mod calls { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/calls.rs")); } use calls::*;
+    /// # use cresset_profiler::{Grouping, Profiler};
+    /// fn attention() {
+    ///     operator("aten::mm").run(|| ())
+    /// }
+    /// fn feed_forward() {
+    ///     operator("aten::mm").run(|| ())
+    /// }
+    /// let (_, profiler) = Profiler::builder().with_stack(true).run(|_| {
+    ///     attention();
+    ///     feed_forward();
+    /// })?;
+    /// let rows = profiler.key_averages_by(Grouping::default().by_stack(1))?;
+    /// assert!(rows[0].stack[0].ends_with("attention") && rows[1].stack[0].ends_with("feed_forward"));
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     #[must_use]
     pub fn by_stack(mut self, frames: usize) -> Grouping {
         self.by_stack = frames;
@@ -37,6 +78,18 @@ impl Grouping {
 
     /// One row per name and overload, e.g. `aten::add` with `Tensor` and with `Scalar`; needs
     /// `capture_overload_names`.
+    ///
+    /// ```
+    /// # mod calls { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/calls.rs")); } use calls::*;
+    /// # use cresset_profiler::{Grouping, Profiler};
+    /// let (_, profiler) = Profiler::builder().capture_overload_names(true).run(|_| {
+    ///     operator("aten::add").schema("aten::add.Tensor(Tensor self, Tensor other)").run(|| ());
+    ///     operator("aten::add").schema("aten::add.Scalar(Tensor self, Scalar other)").run(|| ());
+    /// })?;
+    /// let rows = profiler.key_averages_by(Grouping::default().by_overload_name(true))?;
+    /// assert_eq!(rows.iter().map(|row| &*row.overload_name).collect::<Vec<_>>(), ["Tensor", "Scalar"]);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     #[must_use]
     pub fn by_overload_name(mut self, on: bool) -> Grouping {
         self.by_overload_name = on;
@@ -45,6 +98,18 @@ impl Grouping {
 
     /// Includes calls of modules, recorded with `with_modules`. Otherwise they have no rows, as
     /// torch's have none.
+    ///
+    /// ```
+    /// # mod calls { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/calls.rs")); } use calls::*;
+    /// # use cresset_profiler::{Grouping, Profiler};
+    /// let (_, profiler) = Profiler::builder()
+    ///     .with_modules(true)
+    ///     .run(|_| operator("Linear").kind(Kind::Module).run(|| operator("aten::linear").run(|| ())))?;
+    /// assert_eq!(profiler.key_averages()?.len(), 1);
+    /// let rows = profiler.key_averages_by(Grouping::default().include_modules(true))?;
+    /// assert_eq!(rows[0].key, "nn.Module: Linear_0");
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     #[must_use]
     pub fn include_modules(mut self, on: bool) -> Grouping {
         self.include_modules = on;
@@ -127,6 +192,13 @@ impl Averages {
     }
 
     /// Whether the table has columns for memory.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Averages, Row};
+    /// let row = Row { key: "aten::empty".into(), count: 1, cpu_memory_usage: 64, ..Row::default() };
+    /// let averages = Averages::from_iter([row]).profile_memory(true);
+    /// assert!(averages.table().to_string().contains("CPU Mem"));
+    /// ```
     #[must_use]
     pub fn profile_memory(mut self, on: bool) -> Averages {
         self.has_memory = on;
@@ -134,6 +206,13 @@ impl Averages {
     }
 
     /// Whether the table has a column for floating-point operations.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Averages, Row};
+    /// let row = Row { key: "aten::mm".into(), count: 1, flops: 48_000, ..Row::default() };
+    /// let averages = Averages::from_iter([row]).with_flops(true);
+    /// assert!(averages.table().to_string().contains("Total KFLOPs"));
+    /// ```
     #[must_use]
     pub fn with_flops(mut self, on: bool) -> Averages {
         self.has_flops = on;
@@ -141,6 +220,15 @@ impl Averages {
     }
 
     /// The rows as a table.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// let (_, profiler) = Profiler::builder().run(|_| record_function("load").run(|| ()))?;
+    /// let averages = profiler.key_averages()?;
+    /// let table = averages.table().sort_by("cpu_time_total")?.row_limit(10).to_string();
+    /// assert!(table.contains("load") && table.contains("Self CPU time total: "));
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn table(&self) -> Table<'_> {
         Table::new(&self.rows)
             .profile_memory(self.has_memory)
@@ -149,6 +237,16 @@ impl Averages {
     }
 
     /// Sorts the rows by the figure called `key`, the largest first.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Averages, Row};
+    /// let mut averages: Averages =
+    ///     [1, 3, 2].into_iter().map(|count| Row { count, ..Row::default() }).collect();
+    /// averages.sort_by_key_name("count")?;
+    /// assert_eq!(averages[0].count, 3);
+    /// assert!(averages.sort_by_key_name("bogus").is_err());
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     ///
     /// # Errors
     /// There is no such figure.
@@ -159,16 +257,45 @@ impl Averages {
     }
 
     /// Host time of all rows, counted once.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// let (_, profiler) = Profiler::builder()
+    ///     .run(|_| record_function("outer").run(|| record_function("inner").run(|| ())))?;
+    /// let outer = profiler.events()?.next().unwrap();
+    /// assert_eq!(profiler.key_averages()?.self_cpu_time_total(), outer.duration());
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn self_cpu_time_total(&self) -> u64 {
         cresset_trace::self_cpu_time_total(&self.rows)
     }
 
     /// Device time of all work, counted once.
+    ///
+    /// ```
+    /// # mod calls { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/calls.rs")); } use calls::*;
+    /// # use cresset_profiler::Profiler;
+    /// # npu();
+    /// let (_, profiler) =
+    ///     Profiler::builder().run(|_| operator("aten::add").on(npu()).run(|| launch("Add", 3000)))?;
+    /// assert_eq!(profiler.key_averages()?.self_device_time_total(), 3000);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn self_device_time_total(&self) -> u64 {
         cresset_trace::self_device_time_total(&self.rows)
     }
 
     /// All rows added up, as a row called `Total`.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// let (_, profiler) = Profiler::builder().run(|_| {
+    ///     ["load", "train", "train"].map(|name| record_function(name).run(|| ()));
+    /// })?;
+    /// let total = profiler.key_averages()?.total_average();
+    /// assert_eq!((&*total.key, total.count), ("Total", 3));
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn total_average(&self) -> Row {
         let mut total = Row { key: "Total".to_owned(), device_type: "CPU".to_owned(), ..Row::default() };
         self.rows.iter().for_each(|row| total.add(row));
@@ -176,6 +303,16 @@ impl Averages {
     }
 
     /// Writes the rows as a trace: one slice each, as long as its total, one after the other.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// # let path = std::env::temp_dir().join(format!("cresset-doc-averages-{}.json", std::process::id()));
+    /// let (_, profiler) = Profiler::builder().run(|_| record_function("load").run(|| ()))?;
+    /// profiler.key_averages()?.export_chrome_trace(&path)?;
+    /// assert!(std::fs::read_to_string(&path).unwrap().contains("load"));
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The file cannot be written.

@@ -13,6 +13,24 @@ use crate::error::Result;
 
 /// Something that is started and stopped with what a profiler records, such as an
 /// [`ExecutionTrace`].
+///
+/// ```
+/// use cresset_profiler::{Profiler, Result, WindowObserver};
+/// struct Lamp;
+/// impl WindowObserver for Lamp {
+///     fn start(&mut self) -> Result<()> {
+///         Ok(println!("recording"))
+///     }
+///     fn stop(&mut self) -> Result<()> {
+///         Ok(println!("recorded"))
+///     }
+///     fn cleanup(&mut self) -> Result<()> {
+///         Ok(())
+///     }
+/// }
+/// Profiler::builder().execution_trace_observer(Lamp).run(|_| ())?;
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 pub trait WindowObserver: Send {
     /// Recording begins.
     ///

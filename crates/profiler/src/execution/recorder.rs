@@ -46,16 +46,45 @@ pub struct ExecutionTrace {
 
 impl ExecutionTrace {
     /// A recorder that will write to `path`, compressed if it ends in `.gz`.
+    ///
+    /// ```
+    /// # use cresset_profiler::{ExecutionTrace, WindowObserver};
+    /// # let path = std::env::temp_dir().join(format!("cresset-doc-et-new-{}.json.gz", std::process::id()));
+    /// let mut trace = ExecutionTrace::new(&path);
+    /// trace.start()?;
+    /// trace.cleanup()?;
+    /// assert!(path.exists());
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn new(path: impl Into<PathBuf>) -> ExecutionTrace {
         ExecutionTrace { path: path.into(), recording: Arc::default(), is_open: true }
     }
 
     /// Where the file will be.
+    ///
+    /// ```
+    /// # use cresset_profiler::ExecutionTrace;
+    /// # let path = std::env::temp_dir().join(format!("cresset-doc-et-path-{}.json", std::process::id()));
+    /// assert_eq!(ExecutionTrace::new(&path).path(), path);
+    /// # std::fs::remove_file(&path).unwrap();
+    /// ```
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether calls are recorded now.
+    ///
+    /// ```
+    /// # use cresset_profiler::{ExecutionTrace, WindowObserver};
+    /// # let path = std::env::temp_dir().join(format!("cresset-doc-et-on-{}.json", std::process::id()));
+    /// let mut trace = ExecutionTrace::new(&path);
+    /// trace.start()?;
+    /// assert!(trace.is_recording());
+    /// # drop(trace);
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn is_recording(&self) -> bool {
         self.recording.is_active.load(Relaxed)
     }

@@ -20,6 +20,12 @@ pub(crate) use timeline::Timeline;
 pub use timeline::{MemoryAction, MemoryChange};
 
 /// What a piece of memory is for.
+///
+/// ```
+/// use cresset_profiler::MemoryCategory;
+/// let saved = [MemoryCategory::Activation, MemoryCategory::Gradient];
+/// assert_eq!(saved.map(MemoryCategory::as_str), ["ACTIVATION", "GRADIENT"]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryCategory {
     /// What a model learns.
@@ -42,6 +48,11 @@ pub enum MemoryCategory {
 
 impl MemoryCategory {
     /// All of them, in the order of torch's numbers.
+    ///
+    /// ```
+    /// # use cresset_profiler::MemoryCategory;
+    /// assert_eq!(MemoryCategory::ALL[5], MemoryCategory::Gradient);
+    /// ```
     pub const ALL: [MemoryCategory; 8] = [
         MemoryCategory::Parameter,
         MemoryCategory::OptimizerState,

@@ -9,6 +9,12 @@ use cresset_dispatch::Device;
 use std::collections::HashMap;
 
 /// What happened to a piece of memory.
+///
+/// ```
+/// # use cresset_profiler::MemoryAction;
+/// let torch = [MemoryAction::Create, MemoryAction::Destroy].map(|action| action as u8);
+/// assert_eq!(torch, [2, 4]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryAction {
     /// It was there before the recording.
@@ -22,6 +28,16 @@ pub enum MemoryAction {
 }
 
 /// One moment in the life of a piece of memory.
+///
+/// ```
+/// # mod calls { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/calls.rs")); } use calls::*;
+/// use cresset_profiler::{MemoryAction, Profiler};
+/// let builder = Profiler::builder().record_shapes(true).profile_memory(true).with_stack(true);
+/// let (_, profiler) = builder.run(|_| operator("aten::empty").run(|| allocate(64)))?;
+/// let changes = profiler.trace()?.memory_timeline()?;
+/// assert_eq!((changes[0].action, changes[0].bytes), (MemoryAction::Create, 64));
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryChange {
     /// When, in nanoseconds since 1970; `None` if it was there before.

@@ -41,6 +41,16 @@ impl Profiler {
 
     /// Begins the trace that was made ready.
     ///
+    /// ```
+    /// # use cresset_profiler::Profiler;
+    /// let mut profiler = Profiler::builder().build()?;
+    /// assert!(profiler.start_trace().is_err(), "it is not ready yet");
+    /// profiler.prepare_trace()?;
+    /// profiler.start_trace()?;
+    /// assert!(profiler.is_running());
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// None was made ready, or it has begun already.
     pub fn start_trace(&mut self) -> Result<()> {
@@ -51,6 +61,19 @@ impl Profiler {
     }
 
     /// Ends the trace, which can be read and exported from here on. `on_trace_ready` is not run.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// let mut profiler = Profiler::builder().build()?;
+    /// for round in 0..2 {
+    ///     profiler.prepare_trace()?;
+    ///     profiler.start_trace()?;
+    ///     record_function!("round {round}").run(|| ());
+    ///     profiler.stop_trace()?;
+    /// }
+    /// assert_eq!(profiler.events()?.next().unwrap().name(), "round 1");
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     ///
     /// # Errors
     /// None was begun, or a device failed; in the latter case the host's events are kept.

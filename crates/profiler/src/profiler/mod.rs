@@ -58,6 +58,13 @@ pub struct Profiler {
 
 impl Profiler {
     /// Chooses what to record.
+    ///
+    /// ```
+    /// # use cresset_profiler::Profiler;
+    /// let builder = Profiler::builder().record_shapes(true).with_flops(true);
+    /// assert!(builder.start()?.is_running());
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -83,6 +90,14 @@ impl Profiler {
 
     /// Starts with step 0.
     ///
+    /// ```
+    /// # use cresset_profiler::Profiler;
+    /// let mut profiler = Profiler::builder().build()?;
+    /// profiler.start()?;
+    /// assert!(profiler.start().is_err(), "it runs already");
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// It runs already, or a device could not be started. In the latter case it does run and
     /// records the host.
@@ -100,6 +115,18 @@ impl Profiler {
 
     /// Ends the current step and begins the next.
     ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// let mut profiler = Profiler::builder().start()?;
+    /// for _ in 0..3 {
+    ///     record_function("batch").run(|| ());
+    ///     profiler.step()?;
+    /// }
+    /// profiler.stop()?;
+    /// assert_eq!(profiler.events()?.map(|event| event.step()).collect::<Vec<_>>(), [0, 1, 2]);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// It is not running, a device failed, or the `on_trace_ready` handler did.
     pub fn step(&mut self) -> Result<()> {
@@ -113,6 +140,16 @@ impl Profiler {
     }
 
     /// Stops. What was recorded since the last save is handed to `on_trace_ready`.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// let mut profiler = Profiler::builder().start()?;
+    /// record_function("seen").run(|| ());
+    /// profiler.stop()?;
+    /// record_function("not seen").run(|| ());
+    /// assert_eq!(profiler.events()?.count(), 1);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     ///
     /// # Errors
     /// It is not running, a device failed, or the handler did. The host's events are kept in
@@ -128,6 +165,17 @@ impl Profiler {
     }
 
     /// Starts, runs `body` and stops. If `body` panics it stops as well, without a save.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// let mut profiler = Profiler::builder().build()?;
+    /// let sum = profiler.run(|profiler| {
+    ///     record_function("first").run(|| ());
+    ///     profiler.step().map(|()| 1 + 1)
+    /// })??;
+    /// assert_eq!((sum, profiler.events()?.count()), (2, 1));
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`start`](Profiler::start) and [`stop`](Profiler::stop).
@@ -298,6 +346,22 @@ impl Profiler {
 
     /// Adds a text to the head of the trace: of this one if it is finished, and of all to come.
     ///
+    /// ```
+    /// # use cresset_profiler::Profiler;
+    /// let mut profiler = Profiler::builder().start()?;
+    /// profiler.add_metadata("commit", "1a2b3c \"dirty\"")?;
+    /// assert!(profiler.add_metadata("traceEvents", "mine").is_err());
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
+    /// A value is a text and nothing else:
+    ///
+    /// ```compile_fail,E0308
+    /// # let mut profiler = cresset_profiler::Profiler::builder().start()?;
+    /// profiler.add_metadata("ranks", 8)?;
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The format uses the key itself.
     pub fn add_metadata(&mut self, key: &str, value: &str) -> Result<()> {
@@ -305,6 +369,17 @@ impl Profiler {
     }
 
     /// Adds a piece of JSON to the head of the trace; text that is none is added as text.
+    ///
+    /// ```
+    /// # use cresset_profiler::Profiler;
+    /// # let path = std::env::temp_dir().join(format!("cresset-doc-metadata-{}.json", std::process::id()));
+    /// let (_, mut profiler) = Profiler::builder().run(|_| ())?;
+    /// profiler.add_metadata_json("distributedInfo", r#"{"rank":3,"world_size":8}"#)?;
+    /// profiler.export_chrome_trace(&path)?;
+    /// assert!(std::fs::read_to_string(&path).unwrap().contains(r#""rank": 3"#));
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The format uses the key itself.
@@ -320,6 +395,14 @@ impl Profiler {
     }
 
     /// The last finished trace.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// let (_, profiler) = Profiler::builder().run(|_| record_function("work").run(|| ()))?;
+    /// let (start, end) = profiler.trace()?.window();
+    /// assert!(profiler.trace()?.events().all(|event| start <= event.start() && event.end() <= end));
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Nothing was recorded yet.
@@ -347,6 +430,14 @@ impl Profiler {
 
     /// The last finished trace, for keeps.
     ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, Trace, record_function};
+    /// let (_, profiler) = Profiler::builder().run(|_| record_function("work").run(|| ()))?;
+    /// let trace: Trace = profiler.into_trace()?;
+    /// assert_eq!(trace.events().len(), 1);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Nothing was recorded yet.
     pub fn into_trace(mut self) -> Result<Trace> {
@@ -356,6 +447,15 @@ impl Profiler {
 
     /// What the host did in the last cycle; with `acc_events` also in those before it.
     ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// let (_, profiler) =
+    ///     Profiler::builder().run(|_| record_function("outer").run(|| record_function("inner").run(|| ())))?;
+    /// let names: Vec<&str> = profiler.events()?.map(|event| event.name()).collect();
+    /// assert_eq!(names, ["outer", "inner"]);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Nothing was recorded yet.
     pub fn events(&self) -> Result<impl Iterator<Item = Event<'_>>> {
@@ -363,6 +463,15 @@ impl Profiler {
     }
 
     /// Totals per name, of the same events as [`events`](Profiler::events).
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// let (_, profiler) =
+    ///     Profiler::builder().run(|_| (0..5).for_each(|_| record_function("batch").run(|| ())))?;
+    /// let averages = profiler.key_averages()?;
+    /// assert_eq!((&*averages[0].key, averages[0].count), ("batch", 5));
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Nothing was recorded yet.
@@ -372,6 +481,15 @@ impl Profiler {
 
     /// Totals per name and whatever else `grouping` says.
     ///
+    /// ```
+    /// # use cresset_profiler::{Grouping, Profiler, record_function};
+    /// let batch = || record_function("batch").run(|| ());
+    /// let (_, profiler) = Profiler::builder().record_shapes(true).with_stack(true).run(|_| batch())?;
+    /// let rows = profiler.key_averages_by(Grouping::default().by_input_shape(true).by_stack(5))?;
+    /// assert_eq!((rows.len(), rows[0].stack.is_empty()), (1, false));
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Nothing was recorded yet.
     pub fn key_averages_by(&self, grouping: Grouping) -> Result<Averages> {
@@ -380,6 +498,16 @@ impl Profiler {
     }
 
     /// Writes the last trace: see [`Trace::export_chrome_trace`].
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, check_trace, record_function};
+    /// # let path = std::env::temp_dir().join(format!("cresset-doc-trace-{}.json.gz", std::process::id()));
+    /// let (_, profiler) = Profiler::builder().run(|_| record_function("work").run(|| ()))?;
+    /// profiler.export_chrome_trace(&path)?;
+    /// assert!(check_trace(&path)?.passes(true));
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Nothing was recorded yet, or the file cannot be written.
@@ -394,6 +522,14 @@ impl Profiler {
 
     /// Writes what memory was for, over time: see [`Trace::export_memory_timeline`].
     ///
+    /// ```
+    /// # use cresset_profiler::{Error, Profiler};
+    /// let (_, profiler) = Profiler::builder().profile_memory(true).run(|_| ())?;
+    /// let error = profiler.export_memory_timeline("memory.html", None).unwrap_err();
+    /// assert!(matches!(error, Error::MemoryNotProfiled), "shapes and stacks are missing");
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Nothing was recorded yet, not all of `record_shapes`, `profile_memory` and `with_stack` were
     /// on, or the file cannot be written.
@@ -407,6 +543,16 @@ impl Profiler {
 
     /// Writes the last trace as a page: see [`Trace::export_html`].
     ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// # let path = std::env::temp_dir().join(format!("cresset-doc-page-{}.html", std::process::id()));
+    /// let (_, profiler) = Profiler::builder().run(|_| record_function("work").run(|| ()))?;
+    /// profiler.export_html(&path)?;
+    /// assert!(std::fs::read_to_string(&path).unwrap().contains("\"work\""));
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Nothing was recorded yet, or the file cannot be written.
     pub fn export_html(&self, path: impl AsRef<Path>) -> Result<()> {
@@ -416,6 +562,20 @@ impl Profiler {
     /// Writes where time was spent, one line per stack, for flame graphs: see
     /// [`Trace::export_stacks`]. With `acc_events`, of earlier cycles too.
     ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// # let path = std::env::temp_dir().join(format!("cresset-doc-stacks-{}.txt", std::process::id()));
+    /// let (_, profiler) = Profiler::builder().with_stack(true).run(|_| {
+    ///     record_function("work").run(|| std::thread::sleep(std::time::Duration::from_millis(1)))
+    /// })?;
+    /// profiler.export_stacks(&path, "self_cpu_time_total")?;
+    /// let line = std::fs::read_to_string(&path).unwrap();
+    /// let (_frames, microseconds) = line.trim().rsplit_once(' ').unwrap();
+    /// assert!(microseconds.parse::<u64>().unwrap() >= 1000);
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Nothing was recorded yet, without stacks, there is no such metric, or the file cannot be
     /// written.
@@ -424,31 +584,87 @@ impl Profiler {
     }
 
     /// The number of the current step.
+    ///
+    /// ```
+    /// # use cresset_profiler::Profiler;
+    /// let mut profiler = Profiler::builder().start()?;
+    /// profiler.step()?;
+    /// assert_eq!(profiler.step_num(), 1);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn step_num(&self) -> u64 {
         self.step
     }
 
     /// What is done in the current step; [`Action::None`] when not running.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Action, Profiler, Schedule};
+    /// let mut profiler = Profiler::builder().schedule(Schedule::new(0, 1, 1)?).start()?;
+    /// assert_eq!(profiler.current_action(), Action::Warmup);
+    /// profiler.step()?;
+    /// assert_eq!(profiler.current_action(), Action::RecordAndSave);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn current_action(&self) -> Action {
         self.action.unwrap_or(Action::None)
     }
 
     /// Whether it was started and not stopped.
+    ///
+    /// ```
+    /// # use cresset_profiler::Profiler;
+    /// let mut profiler = Profiler::builder().start()?;
+    /// assert!(profiler.is_running());
+    /// profiler.stop()?;
+    /// assert!(!profiler.is_running());
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn is_running(&self) -> bool {
         self.action.is_some() || self.stage.is_some()
     }
 
     /// Whether steps are events of their own, `ProfilerStep#0` and so on: under a schedule.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, Schedule};
+    /// assert!(!Profiler::builder().build()?.record_steps());
+    /// assert!(Profiler::builder().schedule(Schedule::new(0, 1, 1)?).build()?.record_steps());
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn record_steps(&self) -> bool {
         self.options.schedule.is_some()
     }
 
     /// Names the traces to come.
+    ///
+    /// ```
+    /// # use cresset_profiler::Profiler;
+    /// let mut profiler = Profiler::builder().build()?;
+    /// let mut run = 0;
+    /// profiler.set_custom_trace_id(move || {
+    ///     run += 1;
+    ///     format!("run {run}")
+    /// });
+    /// profiler.run(|_| ())?;
+    /// profiler.run(|_| ())?;
+    /// assert_eq!(profiler.trace_id(), Some("run 2"));
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn set_custom_trace_id(&mut self, make: impl FnMut() -> String + Send + 'static) {
         self.options.trace_id = Some(Box::new(make));
     }
 
     /// The name of the trace being recorded, or of the last one.
+    ///
+    /// ```
+    /// # use cresset_profiler::Profiler;
+    /// let mut profiler = Profiler::builder().build()?;
+    /// assert_eq!(profiler.trace_id(), None);
+    /// profiler.start()?;
+    /// assert_eq!(profiler.trace_id().unwrap().len(), 32);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn trace_id(&self) -> Option<&str> {
         self.trace_id.as_deref()
     }

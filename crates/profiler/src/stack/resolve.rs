@@ -7,6 +7,14 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// A place in the program's own code, shown as `file:line:function`.
+///
+/// ```
+/// use cresset_profiler::{Frame, Profiler, record_function};
+/// let (_, profiler) = Profiler::builder().with_stack(true).run(|_| record_function("here").run(|| ()))?;
+/// let stack: &[Frame] = profiler.events()?.next().unwrap().stack().unwrap();
+/// assert!(stack[0].to_string().ends_with(&format!(":{}:{}", stack[0].line(), stack[0].function())));
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame {
     file: Option<Arc<str>>,
@@ -16,16 +24,43 @@ pub struct Frame {
 
 impl Frame {
     /// The source file, if the program was compiled with line tables.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// # let (_, profiler) = Profiler::builder().with_stack(true).run(|_| record_function("here").run(|| ()))?;
+    /// let frame = &profiler.events()?.next().unwrap().stack().unwrap()[0];
+    /// assert!(frame.file().is_none_or(|file| file.ends_with(".rs")));
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn file(&self) -> Option<&str> {
         self.file.as_deref()
     }
 
     /// The line, counted from 1; 0 if it is not known.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// # let (_, profiler) = Profiler::builder().with_stack(true).run(|_| record_function("here").run(|| ()))?;
+    /// let frame = &profiler.events()?.next().unwrap().stack().unwrap()[0];
+    /// assert_eq!(frame.line() > 0, frame.file().is_some());
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn line(&self) -> u32 {
         self.line
     }
 
     /// The full name of the function.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// fn train() {
+    ///     record_function("batch").run(|| ());
+    /// }
+    /// let (_, profiler) = Profiler::builder().with_stack(true).run(|_| train())?;
+    /// let stack = profiler.events()?.next().unwrap().stack().unwrap();
+    /// assert!(stack.iter().any(|frame| frame.function().contains("train")), "{stack:?}");
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn function(&self) -> &str {
         &self.function
     }

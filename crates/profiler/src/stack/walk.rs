@@ -12,6 +12,14 @@ use std::sync::OnceLock;
 pub(crate) const LIMIT: usize = 64;
 
 /// How stacks are walked in this program.
+///
+/// ```
+/// use cresset_profiler::{StackSource, stack_source};
+/// if stack_source() == StackSource::Unwinder {
+///     println!("build with frame pointers for quicker stacks");
+/// }
+/// # assert_eq!(stack_source(), stack_source());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StackSource {
     /// By frame pointers, in about 2 ns per frame. Compile with `-C force-frame-pointers=yes`.

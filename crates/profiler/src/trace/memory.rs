@@ -6,6 +6,16 @@ use cresset_dispatch::memory::Report;
 use std::collections::{HashMap, HashSet};
 
 /// Memory that was taken or given back.
+///
+/// ```
+/// # mod calls { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/calls.rs")); } use calls::*;
+/// use cresset_profiler::Profiler;
+/// let (_, profiler) =
+///     Profiler::builder().profile_memory(true).run(|_| operator("aten::empty").run(|| allocate(64)))?;
+/// let taken = &profiler.trace()?.memory_events()[0];
+/// assert_eq!((taken.report.bytes, taken.event), (64, Some(0)));
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryEvent {
     /// When, in nanoseconds since 1970.
@@ -25,6 +35,16 @@ impl MemoryEvent {
 }
 
 /// What an allocator had handed out when an event began and when it ended.
+///
+/// ```
+/// # mod calls { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/calls.rs")); } use calls::*;
+/// use cresset_profiler::Profiler;
+/// let (_, profiler) =
+///     Profiler::builder().profile_memory(true).run(|_| operator("aten::empty").run(|| allocate(64)))?;
+/// let used = profiler.events()?.next().unwrap().memory().unwrap();
+/// assert!(used.device.is_cpu() && used.after == used.before + 64);
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUse {
     /// Where.
@@ -37,6 +57,13 @@ pub struct MemoryUse {
 
 impl MemoryUse {
     /// Bytes that came on top; negative if some were given back.
+    ///
+    /// ```
+    /// # use cresset_dispatch::Device;
+    /// # use cresset_profiler::MemoryUse;
+    /// let used = MemoryUse { device: Device::CPU, before: 100, after: 60 };
+    /// assert_eq!(used.delta(), -40);
+    /// ```
     pub fn delta(&self) -> i64 {
         self.after as i64 - self.before as i64
     }

@@ -4,6 +4,15 @@ use cresset_dispatch::Device;
 use std::collections::HashMap;
 
 /// What a host event is.
+///
+/// ```
+/// # use cresset_profiler::{Profiler, record_function};
+/// let body = || record_function("outer").run(|| record_function("inner").run(|| ()));
+/// let (_, profiler) = Profiler::builder().run(|_| body())?;
+/// use cresset_profiler::EventKind;
+/// assert!(profiler.events()?.all(|event| event.kind() == EventKind::Scope));
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -24,6 +33,18 @@ pub enum EventKind {
 }
 
 /// The part of training an event belongs to, by where it lies in the tree.
+///
+/// ```
+/// # mod calls { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/calls.rs")); } use calls::*;
+/// use cresset_profiler::{Phase, Profiler};
+/// let (_, profiler) = Profiler::builder().run(|_| {
+///     operator("aten::mul").run(|| ());
+///     operator("MulBackward0").kind(Kind::Evaluate).run(|| operator("aten::mul").run(|| ()));
+/// })?;
+/// let phases: Vec<Phase> = profiler.events()?.map(|event| event.phase()).collect();
+/// assert_eq!(phases, [Phase::Forward, Phase::Backward, Phase::Backward]);
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Neither of the others.
@@ -36,6 +57,10 @@ pub enum Phase {
 
 impl Phase {
     /// The phase in lower case.
+    ///
+    /// ```
+    /// assert_eq!(cresset_profiler::Phase::Optimizer.as_str(), "optimizer");
+    /// ```
     pub fn as_str(self) -> &'static str {
         match self {
             Phase::Forward => "forward",

@@ -4,6 +4,7 @@ mod check;
 mod contract;
 mod control;
 mod device;
+mod examples;
 mod execution;
 mod export;
 mod fake;

@@ -31,6 +31,16 @@ const PROGRAM: [&str; 8] = [
 ];
 
 /// A trace on its way to a page: see [`Trace::html_report`].
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("cresset-doc-report-{}.html", std::process::id()));
+/// use cresset_profiler::{Profiler, record_function};
+/// let (_, profiler) = Profiler::builder().run(|_| record_function("work").run(|| ()))?;
+/// profiler.trace()?.html_report().write(&path)?;
+/// assert!(std::fs::read_to_string(&path).unwrap().starts_with("<!DOCTYPE html>"));
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), cresset_profiler::Error>(())
+/// ```
 #[must_use = "a report is written by `write`"]
 pub struct HtmlReport<'a> {
     trace: &'a Trace,
@@ -44,6 +54,18 @@ impl<'a> HtmlReport<'a> {
 
     /// What a device can do at best. Speeds are then shown as parts of it; without, the
     /// report says that it does not know.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("cresset-doc-peak-{}.html", std::process::id()));
+    /// use cresset_dispatch::Device;
+    /// use cresset_profiler::{Peak, Profiler};
+    /// let (_, profiler) = Profiler::builder().with_flops(true).run(|_| ())?;
+    /// let peak = Peak { flops: 1e11, bandwidth: 1e10, source: "data sheet".to_owned() };
+    /// profiler.trace()?.html_report().peak(Device::CPU, peak).write(&path)?;
+    /// assert!(std::fs::read_to_string(&path).unwrap().contains("data sheet"));
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     pub fn peak(mut self, device: Device, peak: Peak) -> HtmlReport<'a> {
         self.peaks.retain(|(known, _)| *known != device);
         self.peaks.push((device, peak));
@@ -51,6 +73,15 @@ impl<'a> HtmlReport<'a> {
     }
 
     /// Writes the page. The file appears whole or not at all.
+    ///
+    /// ```
+    /// # use cresset_profiler::Profiler;
+    /// let (_, profiler) = Profiler::builder().run(|_| ())?;
+    /// let report = profiler.trace()?.html_report();
+    /// let error = report.write("/nowhere/report.html").unwrap_err().to_string();
+    /// assert!(error.starts_with("cannot write /nowhere/report.html: "));
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The file cannot be written.

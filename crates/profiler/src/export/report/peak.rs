@@ -23,6 +23,12 @@ pub struct Peak {
 impl Peak {
     /// The best speed, in operations per second, of work that makes `intensity` operations per
     /// byte: memory is the limit of little, the processor of much.
+    ///
+    /// ```
+    /// # use cresset_profiler::Peak;
+    /// let peak = Peak { flops: 100.0, bandwidth: 10.0, source: "a toy".to_owned() };
+    /// assert_eq!([peak.at(2.0), peak.at(50.0)], [20.0, 100.0]);
+    /// ```
     pub fn at(&self, intensity: f64) -> f64 {
         self.flops.min(self.bandwidth * intensity)
     }
