@@ -21,6 +21,11 @@ impl Philox {
         Philox { seed, offset }
     }
 
+    /// What it started from.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// How many elements were drawn.
     pub fn offset(&self) -> u64 {
         self.offset

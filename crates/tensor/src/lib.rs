@@ -49,7 +49,7 @@ pub use literal::Nested;
 pub use op::{Forward, Inputs, Kernel, Op, Operand, Output, Spec};
 pub use options::{MemoryFormat, Options, To};
 pub use out::CallOut;
-pub use random::manual_seed;
+pub use random::{RandomState, manual_seed, random_state, set_random_state};
 pub use range::Arange;
 pub use sizes::{Size, Sizes};
 pub use storage::{DeviceMemory, Memory, Storage, host_bytes_allocated};

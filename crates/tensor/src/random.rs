@@ -23,6 +23,36 @@ pub fn manual_seed(seed: u64) {
     *GENERATOR.lock() = Philox::new(seed, 0);
 }
 
+/// Where the random numbers of this process are: what they started from, and how many were drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RandomState {
+    /// The seed.
+    pub seed: u64,
+    /// How many elements were drawn since.
+    pub offset: u64,
+}
+
+/// Where random numbers are now; [`set_random_state`] comes back to it.
+///
+/// ```
+/// use cresset_tensor::{Tensor, random_state, set_random_state};
+///
+/// let before = random_state();
+/// let first = Tensor::rand([3], ())?.to_vec::<f32>()?;
+/// set_random_state(before);
+/// assert_eq!(Tensor::rand([3], ())?.to_vec::<f32>()?, first);
+/// # Ok::<(), cresset_tensor::Error>(())
+/// ```
+pub fn random_state() -> RandomState {
+    let generator = GENERATOR.lock();
+    RandomState { seed: generator.seed(), offset: generator.offset() }
+}
+
+/// Lets random numbers go on from where they were at [`random_state`].
+pub fn set_random_state(state: RandomState) {
+    *GENERATOR.lock() = Philox::new(state.seed, state.offset);
+}
+
 /// Draws random numbers: all of them are drawn here.
 fn draw_from<R>(draw: impl FnOnce(&mut Generator) -> R) -> R {
     REPLAYED.with_borrow_mut(|replayed| match replayed {
@@ -97,7 +127,7 @@ impl Tensor {
         }
         let out =
             Tensor::uninit(shape.as_ref(), options.dtype, Device::CPU).map_err(|error| error.in_op(NAME))?;
-        GENERATOR.lock().integers(low, high, out.elements_mut(&mut out.write()));
+        draw_from(|generator| generator.integers(low, high, out.elements_mut(&mut out.write())));
         out.to(options.device)
     }
 
