@@ -1,6 +1,7 @@
 //! What can be loaded from.
 
 use cresset_tensor::{Cause, Error, Result, Tensor};
+use std::sync::Arc;
 
 /// Samples, numbered from 0, that come in batches.
 ///
@@ -90,6 +91,19 @@ impl<E: Each> Dataset for E {
     fn batch(&self, numbers: &[usize]) -> Result<E::Batch> {
         let samples = numbers.iter().map(|&number| self.get(number)).collect::<Result<_>>()?;
         self.collate(samples)
+    }
+}
+
+/// A data set that several loaders share.
+impl<D: Dataset + ?Sized> Dataset for Arc<D> {
+    type Batch = D::Batch;
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    fn batch(&self, numbers: &[usize]) -> Result<D::Batch> {
+        (**self).batch(numbers)
     }
 }
 

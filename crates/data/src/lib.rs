@@ -16,15 +16,20 @@
 //!
 //! - `dataset` is what can be loaded from;
 //! - `order` says which samples a batch is made of;
-//! - `loader` brings the batches of an epoch, `workers` on threads of their own, ahead of time.
+//! - `loader` brings the batches of an epoch, `workers` on threads of their own, ahead of time;
+//! - `read` has files of samples, `text` what language models are trained on.
 
 #![forbid(unsafe_code)]
 
 mod dataset;
 mod loader;
 mod order;
+mod read;
+mod text;
 mod workers;
 
-pub use cresset_tensor::{Error, Result, Tensor};
+pub use cresset_tensor::{DType, Error, Result, Tensor};
 pub use dataset::{Dataset, Each, TensorDataset};
 pub use loader::{Builder, DataLoader, Epoch};
+pub use read::{Csv, Table, read_idx};
+pub use text::{Characters, Windows};
