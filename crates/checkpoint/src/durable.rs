@@ -1,0 +1,84 @@
+//! Directories of files that appear whole or not at all, also when the power fails.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Ends the names of what is not finished.
+const UNFINISHED: &str = ".partial";
+
+/// A directory that is being written. Dropped before [`publish`](Draft::publish), it leaves nothing behind.
+pub(crate) struct Draft {
+    target: PathBuf,
+    place: PathBuf,
+    published: bool,
+}
+
+impl Draft {
+    /// Begins to write `target`, beside it.
+    pub(crate) fn new(target: &Path) -> io::Result<Draft> {
+        let place = beside(target, &format!("{}{UNFINISHED}", std::process::id()));
+        remove(&place)?;
+        fs::create_dir(&place)?;
+        Ok(Draft { target: target.to_owned(), place, published: false })
+    }
+
+    /// Where files are written meanwhile.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.place.join(name)
+    }
+
+    /// Writes a file.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        File::create(self.path(name))?.write_all(bytes)
+    }
+
+    /// Gives the directory its name, once all of it is on the disk. What had the name before is gone then.
+    pub(crate) fn publish(mut self) -> io::Result<()> {
+        for file in fs::read_dir(&self.place)? {
+            File::open(file?.path())?.sync_all()?;
+        }
+        sync(&self.place)?;
+        let old = beside(&self.target, &format!("{}.old{UNFINISHED}", std::process::id()));
+        let replaces = self.target.exists();
+        if replaces {
+            fs::rename(&self.target, &old)?;
+        }
+        fs::rename(&self.place, &self.target)?;
+        self.published = true;
+        sync(self.target.parent().unwrap_or(Path::new(".")))?;
+        if replaces { remove(&old) } else { Ok(()) }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.published {
+            // The error that led here is told; this one would hide it.
+            let _ = remove(&self.place);
+        }
+    }
+}
+
+/// Whether this is something that a run which ended early has left.
+pub(crate) fn is_unfinished(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.ends_with(UNFINISHED))
+}
+
+/// Removes a directory, if it is there.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn beside(target: &Path, ending: &str) -> PathBuf {
+    let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    target.with_file_name(format!(".{name}.{ending}"))
+}
+
+/// Names in a directory are on the disk only after this.
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
