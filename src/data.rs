@@ -1,8 +1,11 @@
 //! Data sets that come along, so that nothing has to be downloaded, and loaders for any.
 
-pub use cresset_data::{Builder, DataLoader, Dataset, Each, Epoch, TensorDataset};
+pub use cresset_data::{
+    Builder, Characters, Csv, DataLoader, Dataset, Each, Epoch, Table, TensorDataset, Windows, read_idx,
+};
+pub use cresset_nn::load_state as read_safetensors;
 
-use crate::{Result, Tensor};
+use crate::{DType, Result, Tensor};
 use cresset_tensor::{Cause, Error};
 use flate2::read::GzDecoder;
 use std::io::Read;
@@ -40,27 +43,22 @@ const PIXELS: usize = 64;
 
 /// 1 797 handwritten digits, 8 × 8 pixels from 0 to 1 (source and licence in `data/README.md`).
 pub fn digits() -> Result<Labelled> {
-    let broken = |what: &dyn std::fmt::Display| {
-        Error::new(Cause::Argument, "digits", format_args!("the embedded data is broken: {what}"))
-    };
-    let mut text = String::new();
-    let packed: &[u8] = include_bytes!("../data/digits.csv.gz");
-    GzDecoder::new(packed).read_to_string(&mut text).map_err(|error| broken(&error))?;
-    let (mut features, mut classes) = (Vec::new(), Vec::new());
-    for line in text.lines() {
-        let numbers: Vec<f32> = line
-            .split(',')
-            .map(str::parse)
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|error| broken(&error))?;
-        let [pixels @ .., digit] = &numbers[..] else { return Err(broken(&"an empty line")) };
-        if pixels.len() != PIXELS {
-            return Err(broken(&format_args!("a line of {} pixels", pixels.len())));
-        }
-        features.extend(pixels.iter().map(|pixel| pixel / 16.0));
-        classes.push(*digit as i64);
-    }
-    let features = Tensor::from_slice(&features, [classes.len(), PIXELS])?;
-    let classes = Tensor::from_slice(&classes, [classes.len()])?;
+    let table = Csv::default().parse(&unpacked(include_bytes!("../data/digits.csv.gz"))?)?;
+    let all = table.values();
+    let features = all.narrow(1, 0, PIXELS)?.div(16.0)?;
+    let classes = all.select(1, PIXELS as isize)?.to_dtype(DType::I64)?;
     Ok(Labelled { features, classes })
+}
+
+/// The first 32 chapters of Melville's *Moby-Dick*, in 76 plain characters (source in `data/README.md`).
+pub fn moby_dick() -> Result<String> {
+    unpacked(include_bytes!("../data/moby-dick.txt.gz"))
+}
+
+fn unpacked(packed: &[u8]) -> Result<String> {
+    let mut text = String::new();
+    GzDecoder::new(packed).read_to_string(&mut text).map_err(|error| {
+        Error::new(Cause::Argument, "data", format_args!("what comes along is broken: {error}"))
+    })?;
+    Ok(text)
 }

@@ -13,7 +13,9 @@
 //! | [`npu`] | the Ascend NPU, over its C library or the simulator behind it |
 //! | [`dispatch`] | the switchboard that all of them meet at |
 //! | [`kernels`] | host math, for operators of your own |
-//! | [`data`] | loaders, and data sets that come along |
+//! | [`data`] | loaders, readers, and data sets that come along |
+//! | [`models`] | models that come along |
+//! | [`checkpoint`] | training that goes on where it was |
 //!
 //! A training step on the NPU, or on the simulator that stands in for one, and its profile:
 //!
@@ -52,8 +54,10 @@
 
 pub mod data;
 mod device;
+pub mod models;
 mod peak;
 
+pub use cresset_checkpoint as checkpoint;
 pub use cresset_dispatch as dispatch;
 pub use cresset_kernels as kernels;
 pub use cresset_nn as nn;

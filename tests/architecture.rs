@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 /// Each crate and the only crates of ours that it may use.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("acl", &[]),
+    ("checkpoint", &["nn", "optim", "tensor"]),
     ("data", &["dispatch", "kernels", "tensor"]),
     ("dispatch", &[]),
     ("kernels", &[]),
@@ -21,7 +22,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without a line of `unsafe`.
-const SAFE: &[&str] = &["acl", "data", "dispatch", "nn", "nn-derive", "optim", "parity", "tensor", "trace"];
+const SAFE: &[&str] =
+    &["acl", "checkpoint", "data", "dispatch", "nn", "nn-derive", "optim", "parity", "tensor", "trace"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -167,3 +167,72 @@ fn hardware_that_is_not_there_is_an_error_that_lists_what_was_tried() {
     let text = train(&[("CRESSET_NPU", "hardware")]);
     assert!(text.contains("libascendcl.so") && text.contains("CRESSET_NPU"), "{text}");
 }
+
+/// The losses of a curve, to the last digit.
+fn losses(path: &std::path::Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let loss = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["loss"].to_string();
+    text.lines().map(loss).collect()
+}
+
+#[test]
+fn a_killed_run_goes_on_bit_for_bit() {
+    let folder = scratch("resume");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let train = ["train", "cnn", "--epochs", "2"];
+    let run = |more: &[&str]| cresset(&[&train[..], more].concat());
+    assert!(run(&["--curve", &path("straight.jsonl")]).status.success());
+    let straight = losses(&folder.join("straight.jsonl"));
+
+    let checkpoint = path("run");
+    let saving = ["--checkpoint", &checkpoint, "--save-every", "3"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cresset")).args(train).args(saving).spawn().unwrap();
+    let saved = || cresset::checkpoint::Checkpoints::new(&checkpoint).unwrap().newest().unwrap();
+    while saved().is_none_or(|newest| newest.step() < 9) && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let told = complaint(&[&train[..], &saving].concat());
+    assert!(told.contains("go on from it with --resume, or choose another directory"), "{told}");
+    let told = complaint(&["train", "cnn", "--epochs", "3", "--resume", "--checkpoint", &checkpoint]);
+    assert!(told.contains("--epochs was 2 and is 3"), "{told}");
+
+    let first = saved().expect("several were saved").step() as usize;
+    let output = run(&["--resume", "--checkpoint", &checkpoint, "--curve", &path("rest.jsonl")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(losses(&folder.join("rest.jsonl")), straight[first..]);
+    assert!(std::fs::read_to_string(folder.join("rest.svg")).unwrap().ends_with("</svg>\n"));
+
+    let digits = folder.join("digits.csv");
+    std::fs::write(&digits, vec!["0"; 64].join(",")).unwrap();
+    let output = cresset(&["infer", "cnn", "--weights", &checkpoint, "--digits", digits.to_str().unwrap()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.trim_end().ends_with(" %"), "{text}");
+}
+
+#[test]
+fn a_learning_rate_that_is_too_high_is_told_at_its_step() {
+    let told = complaint(&["train", "mlp", "--lr", "1e30", "--epochs", "1"]);
+    assert!(
+        told.contains("train: the loss is ") && told.contains(" at step ") && told.contains("--lr"),
+        "{told}"
+    );
+}
+
+#[test]
+fn gpt_learns_and_writes() {
+    let folder = scratch("gpt");
+    let run = folder.to_str().unwrap();
+    let arguments = ["train", "gpt", "--epochs", "1", "--batch", "512", "--checkpoint", run];
+    let output = cresset(&arguments);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("perplexity") && text.contains("The whale "), "{text}");
+    let told = complaint(&["infer", "gpt", "--weights", run]);
+    assert!(told.contains("a --prompt"), "{told}");
+    let told = complaint(&["infer", "gpt", "--weights", run, "--prompt", "ß"]);
+    assert!(told.contains("'ß' at byte 0 is none of the "), "{told}");
+}

@@ -5,16 +5,18 @@ use std::process::Command;
 
 /// Trains as a user would; returns the loss of each step and the held-out accuracy in percent.
 fn train(device: &str) -> (Vec<f64>, f64) {
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("losses-{device}"));
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("losses-{device}.jsonl"));
     let output = Command::new(env!("CARGO_BIN_EXE_cresset"))
-        .args(["train", "mlp", "--device", device, "--losses", file.to_str().unwrap()])
+        .args(["train", "mlp", "--device", device, "--curve", file.to_str().unwrap()])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let accuracy = text.split("held-out accuracy ").nth(1).unwrap().split(' ').next().unwrap();
     let losses = std::fs::read_to_string(file).unwrap();
-    (losses.lines().map(|line| line.parse().unwrap()).collect(), accuracy.parse().unwrap())
+    let loss =
+        |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["loss"].as_f64().unwrap();
+    (losses.lines().map(loss).collect(), accuracy.parse().unwrap())
 }
 
 #[test]

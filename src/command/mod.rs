@@ -2,12 +2,13 @@
 
 mod bench;
 mod doctor;
+mod infer;
 mod parity;
 mod progress;
 mod trace;
 mod train;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::fmt::Display;
 use std::io::Write;
 
@@ -31,6 +32,8 @@ struct Cli {
 enum Command {
     /// Train a model on data that comes along
     Train(train::Arguments),
+    /// Ask a trained model: name digits, or write text
+    Infer(infer::Arguments),
     /// Say which devices there are and which library serves them
     Doctor,
     /// Compare with recorded answers of PyTorch
@@ -39,14 +42,24 @@ enum Command {
     Trace(trace::Arguments),
     /// Measure workloads
     Bench(bench::Arguments),
+    /// Print a script that completes commands in a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
 }
 
 pub(crate) fn run() -> Outcome {
     match Cli::parse().command {
         Command::Train(arguments) => train::run(&arguments),
+        Command::Infer(arguments) => infer::run(&arguments),
         Command::Doctor => doctor::run(),
         Command::Parity(arguments) => parity::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "cresset", &mut std::io::stdout());
+            Ok(())
+        }
     }
 }

@@ -1,0 +1,194 @@
+//! The training loop: steps, checkpoints, and a way out by Ctrl-C.
+
+use super::super::Outcome;
+use super::super::progress::Progress;
+use super::curve::Point;
+use super::profile::Profile;
+use super::task::{Samples, Task};
+use super::{Plan, Precision};
+use cresset::checkpoint::{Checkpoints, TrainingState};
+use cresset::data::DataLoader;
+use cresset::optim::schedule::{CosineAnnealing, Schedule, Scheduled, Scheduler};
+use cresset::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+/// How a run ended.
+pub(super) enum End {
+    Finished,
+    /// By Ctrl-C, with the directory of checkpoints if there is one.
+    Interrupted(Option<PathBuf>),
+}
+
+/// A run and where it is.
+pub(super) struct Fit<'a> {
+    task: &'a Task,
+    plan: Plan<'a>,
+    device: Device,
+    loader: DataLoader<Arc<Samples>>,
+    optimizer: AdamW,
+    schedule: Scheduled<CosineAnnealing>,
+    checkpoints: Option<Checkpoints>,
+    /// How many steps were taken, in earlier runs too.
+    pub(super) step: u64,
+    first: u64,
+    pub(super) curve: Vec<Point>,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl<'a> Fit<'a> {
+    pub(super) fn new(task: &'a Task, plan: Plan<'a>, device: Device) -> Outcome<Fit<'a>> {
+        let arguments = plan.arguments;
+        let loader =
+            DataLoader::builder(task.training.clone()).batch_size(plan.batch).shuffle(arguments.seed);
+        let loader = loader.build()?;
+        let mut optimizer = AdamW::new(task.model.parameters(), plan.adam())?;
+        let steps = plan.epochs * loader.len();
+        let schedule = CosineAnnealing { t_max: steps, eta_min: 0.0 }.start(&mut optimizer)?;
+        let checkpoints = arguments.checkpoint.as_ref().map(Checkpoints::new).transpose()?;
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let told = interrupted.clone();
+        ctrlc::set_handler(move || told.store(true, Relaxed))?;
+        let (step, first, curve) = (0, 0, Vec::new());
+        let mut fit = Fit {
+            task,
+            plan,
+            device,
+            loader,
+            optimizer,
+            schedule,
+            checkpoints,
+            step,
+            first,
+            curve,
+            interrupted,
+        };
+        fit.restore()?;
+        Ok(fit)
+    }
+
+    /// How many steps this run took.
+    pub(super) fn steps_taken(&self) -> u64 {
+        self.step - self.first
+    }
+
+    /// Goes to where the newest checkpoint was, if that is asked for.
+    fn restore(&mut self) -> Outcome {
+        let Some(checkpoints) = &self.checkpoints else { return Ok(()) };
+        let newest = checkpoints.newest()?;
+        let arguments = self.plan.arguments;
+        let newest = match (newest, arguments.resume) {
+            (Some(newest), true) => newest,
+            (None, _) => return Ok(()),
+            (Some(newest), false) => {
+                let directory = newest.directory().display();
+                return Err(format!("train: there is {directory} already; go on from it with --resume, or choose another directory").into());
+            }
+        };
+        let saved = newest.state()?.notes;
+        let differs = |(name, now): &(String, String)| {
+            let then = saved.get(name)?;
+            (then != now).then(|| format!("--{name} was {then} and is {now}"))
+        };
+        let differences: Vec<String> = self.plan.identity().iter().filter_map(differs).collect();
+        if !differences.is_empty() {
+            let list = differences.join(", ").replace("--model", "the model");
+            return Err(format!("train: cannot go on from {}: {list}", newest.directory().display()).into());
+        }
+        let state = newest.restore(&*self.task.model, &mut self.optimizer)?;
+        if let Some(schedule) = &state.schedule {
+            self.schedule.load_state_dict(schedule)?;
+        }
+        (self.step, self.first) = (state.step, state.step);
+        Ok(())
+    }
+
+    /// Takes all steps that are left.
+    pub(super) fn run(&mut self) -> Outcome<End> {
+        let arguments = self.plan.arguments;
+        let steps = self.loader.len();
+        let progress = Progress::new(self.plan.epochs, steps, self.step);
+        let mut profile = arguments
+            .profile
+            .as_deref()
+            .map(|path| Profile::start(path, arguments.model, self.device))
+            .transpose()?;
+        let begun = self.step / steps as u64;
+        for epoch in begun..self.plan.epochs as u64 {
+            let mut losses = Vec::new();
+            let first = if epoch == begun { self.step % steps as u64 } else { 0 };
+            for batch in self.loader.epoch_from(epoch, first as usize) {
+                let loss = self.take(batch?, epoch)?;
+                losses.push(loss);
+                if let Some(profile) = &mut profile {
+                    profile.step()?;
+                }
+                progress.step(self.plan.batch, self.device);
+                let interrupted = self.interrupted.load(Relaxed);
+                if interrupted
+                    || arguments.save_every.is_some_and(|every| every > 0 && self.step % every == 0)
+                {
+                    self.save()?;
+                }
+                if interrupted {
+                    return Ok(End::Interrupted(arguments.checkpoint.clone()));
+                }
+            }
+            if !losses.is_empty() {
+                progress.epoch(epoch as usize + 1, losses.iter().sum::<f64>() / losses.len() as f64);
+            }
+            self.save()?;
+        }
+        drop(progress);
+        if let Some(profile) = profile {
+            profile.finish()?;
+        }
+        Ok(End::Finished)
+    }
+
+    /// One step, and its loss.
+    fn take(&mut self, [features, classes]: [Tensor; 2], epoch: u64) -> Outcome<f64> {
+        let started = Instant::now();
+        let batch = [features.to(self.device)?, classes.to(self.device)?];
+        self.optimizer.zero_grad();
+        let loss = match self.plan.arguments.dtype {
+            Precision::F32 => self.task.loss(&batch)?,
+            Precision::Bf16 => cresset::autocast(DType::BF16, || self.task.loss(&batch))?,
+        };
+        loss.backward()?;
+        self.optimizer.step()?;
+        let lr = self.optimizer.lr();
+        self.schedule.step(&mut self.optimizer)?;
+        self.step += 1;
+        let loss = loss.item()?.as_f64();
+        if !loss.is_finite() {
+            return Err(format!(
+                "train: the loss is {loss} at step {} (epoch {}); try a smaller --lr than {}, or --detect-anomaly to see the first operator that goes wrong",
+                self.step,
+                epoch + 1,
+                self.plan.arguments.lr
+            )
+            .into());
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        self.curve.push(Point { step: self.step, epoch: epoch + 1, loss, lr, seconds });
+        Ok(loss)
+    }
+
+    /// Saves where the run is, if there is a place for it.
+    fn save(&self) -> Outcome {
+        let Some(checkpoints) = &self.checkpoints else { return Ok(()) };
+        let steps = self.loader.len() as u64;
+        let state = TrainingState {
+            epoch: self.step / steps,
+            batch: self.step % steps,
+            schedule: Some(self.schedule.state_dict()),
+            notes: self.plan.identity().into_iter().collect(),
+            ..TrainingState::of(self.step, &self.optimizer)?
+        };
+        checkpoints.save(&*self.task.model, &state)?;
+        Ok(())
+    }
+}
