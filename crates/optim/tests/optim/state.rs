@@ -118,23 +118,21 @@ fn a_state_in_tensors_is_the_same_state() {
     }
 }
 
+type Named = (String, Tensor);
+
 #[test]
 fn tensors_that_are_no_state_are_refused_by_name() {
     let p = parameters();
     let adam = Adam::new(p, AdamOptions::default()).unwrap();
     let tensors = adam.state_dict().unwrap().to_tensors().unwrap();
-    let told = |change: &dyn Fn(&mut Vec<(String, Tensor)>)| {
-        let mut tensors = tensors.clone();
-        change(&mut tensors);
-        StateDict::from_tensors(tensors).unwrap_err().to_string()
-    };
+    let told = |tensors: Vec<Named>| StateDict::from_tensors(tensors).unwrap_err().to_string();
+    let without =
+        |name: &str| -> Vec<Named> { tensors.iter().filter(|(known, _)| known != name).cloned().collect() };
     let one = || Tensor::new(1i64).unwrap();
     let with = |name: &str, tensor: Tensor| {
-        let name = name.to_owned();
-        told(&move |tensors| {
-            tensors.retain(|(known, _)| *known != name);
-            tensors.push((name.clone(), tensor.clone()));
-        })
+        let mut tensors = without(name);
+        tensors.push((name.to_owned(), tensor));
+        told(tensors)
     };
     assert_eq!(with("weight", one()), "StateDict: \"weight\" is no part of an optimizer's state");
     assert_eq!(with("state.x.step", one()), "StateDict: \"state.x.step\" is no part of an optimizer's state");
@@ -149,6 +147,5 @@ fn tensors_that_are_no_state_are_refused_by_name() {
         with("groups.0.options.lr", Tensor::new([1.0f32]).unwrap()),
         "StateDict: \"groups.0.options.lr\" is no part of an optimizer's state"
     );
-    let without = told(&|tensors| tensors.retain(|(name, _)| name != "groups.0.parameters"));
-    assert_eq!(without, "StateDict: groups.0.parameters is missing");
+    assert_eq!(told(without("groups.0.parameters")), "StateDict: groups.0.parameters is missing");
 }

@@ -94,6 +94,11 @@ const SINGLE: &[(&str, Call)] = &[
     ("replication_pad3d", |x| x(&[1, 2, 3, 3, 3]).pad(&[1, 1, 1, 1, 1, 1], Padding::Replicate)),
     ("smooth_l1_loss", |x| x(&[3]).smooth_l1_loss(&x(&[3]), 1.0, MEAN)),
     ("soft_margin_loss", |x| x(&[2]).soft_margin_loss(&tensor![1.0f32, -1.0]?, MEAN)),
+    ("linalg_svd", |x| {
+        let [_, values, _] = x(&[3, 3]).svd()?;
+        Ok(values)
+    }),
+    ("linalg_svdvals", |x| x(&[3, 3]).svdvals()),
     ("trace", |x| x(&[3, 3]).trace()),
     ("triplet_margin_loss", |x| {
         x(&[2, 3]).triplet_margin_loss(&x(&[2, 3]), &x(&[2, 3]), TripletMargin::default())
