@@ -212,6 +212,7 @@ macro_rules! operators {
             logit_grad = aclnnLogitGrad(x: Tensor, grad: Tensor, eps: f64, out: Tensor);
 
             layer_norm = aclnnLayerNorm(x: Tensor, normalized: IntArray, weight: OptionalTensor, bias: OptionalTensor, eps: f64, out: Tensor, mean: OptionalTensor, rstd: OptionalTensor);
+            rms_norm = aclnnRmsNorm(x: Tensor, weight: Tensor, eps: f64, out: Tensor, rstd: Tensor);
             batch_norm = aclnnBatchNorm(x: Tensor, weight: OptionalTensor, bias: OptionalTensor, running_mean: OptionalTensor, running_var: OptionalTensor, training: bool, momentum: f64, eps: f64, out: Tensor, mean: OptionalTensor, rstd: OptionalTensor);
             group_norm = aclnnGroupNorm(x: Tensor, weight: OptionalTensor, bias: OptionalTensor, n: i64, c: i64, area: i64, groups: i64, eps: f64, out: Tensor, mean: Tensor, rstd: Tensor);
 

@@ -68,7 +68,7 @@ impl Plan {
     where
         F: FnOnce([View<'_>; R], [ViewMut<'_>; W]) -> Result + Send + 'static,
     {
-        Plan::listed(kernel, reads.to_vec(), writes, |reads, writes| {
+        Plan::listed(kernel, Vec::from(reads), writes, |reads, writes| {
             compute(take(reads.iter().copied()), writes)
         })
     }

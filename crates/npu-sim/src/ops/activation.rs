@@ -5,7 +5,7 @@ use super::shape::{dim, expect};
 use super::unary::{gradient, map_number, only_float};
 use crate::error::{Result, fail};
 use crate::objects::Tensor;
-use crate::plan::{Plan, Planned};
+use crate::plan::Planned;
 use cresset_acl::code;
 use cresset_kernels::functions::{
     FloatBinary, FloatTernary, NumberUnary, SigmoidBackward, TanhBackward, Unary,

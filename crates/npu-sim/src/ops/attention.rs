@@ -17,7 +17,6 @@ const COPIES: usize = 8;
 
 /// The numbers that both directions share.
 struct How {
-    scale: f64,
     keep: f64,
     heads: i64,
     layout: String,
@@ -88,7 +87,7 @@ pub(crate) fn flash_attention_score(
     _weights: Option<Tensor>,
     out: Tensor,
 ) -> Planned {
-    let how = How { scale, keep, heads, layout, sparse };
+    let how = How { keep, heads, layout, sparse };
     let masked = how.check(&query, &key, &value, mask.as_ref())?;
     expect("out", &out, query.shape())?;
     expect_dtype("out", &out, &[query.dtype()])?;
@@ -146,7 +145,7 @@ pub(crate) fn flash_attention_score_grad(
     to_value: Tensor,
     _to_shift: Option<Tensor>,
 ) -> Planned {
-    let how = How { scale, keep, heads, layout, sparse };
+    let how = How { keep, heads, layout, sparse };
     let masked = how.check(&query, &key, &value, mask.as_ref())?;
     let (Some(largest), Some(sums), Some(output)) = (largest, sums, output) else {
         fail!(code::NN_PARAM_NULLPTR, "the results of the forward pass are null");

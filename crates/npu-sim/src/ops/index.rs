@@ -8,7 +8,7 @@ use crate::plan::{Plan, Planned};
 use cresset_acl::code;
 use cresset_kernels::functions::Mul;
 use cresset_kernels::index::{self, Combine, Places};
-use cresset_kernels::{DType, OutOfRange, Scalar, View, elementwise};
+use cresset_kernels::{OutOfRange, Scalar, View, elementwise};
 
 /// The padding index that stands for none: -1 as an unsigned number.
 const NO_PADDING: u64 = u64::MAX;

@@ -7,7 +7,7 @@ use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
 use cresset_acl::code;
 use cresset_kernels::normalization::{layer_norm as rows, moments, normalize};
-use cresset_kernels::{DType, Layout, View, ViewMut, elementwise};
+use cresset_kernels::{DType, Layout, View, ViewMut, elementwise, normalization};
 
 #[expect(clippy::too_many_arguments, reason = "as many as the operator has")]
 pub(crate) fn layer_norm(
@@ -49,6 +49,28 @@ pub(crate) fn layer_norm(
             Ok(())
         },
     );
+    plan.map(Plan::with_workspace)
+}
+
+pub(crate) fn rms_norm(x: Tensor, weight: Tensor, eps: f64, out: Tensor, rstd: Tensor) -> Planned {
+    const TYPES: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+    expect_dtype("x", &x, TYPES)?;
+    expect_dtype("weight", &weight, TYPES)?;
+    expect_dtype("out", &out, &[x.dtype()])?;
+    expect_dtype("rstd", &rstd, &[DType::F32])?;
+    expect("out", &out, x.shape())?;
+    let Some(first) = x.shape().len().checked_sub(weight.shape().len()) else {
+        fail!(code::NN_PARAM_INVALID, "weight {:?} for x of {:?}", weight.shape(), x.shape());
+    };
+    expect("weight", &weight, &x.shape()[first..])?;
+    let mut statistics = x.shape().to_vec();
+    statistics[first..].fill(1);
+    expect("rstd", &rstd, &statistics)?;
+    let size = weight.layout().len();
+    let plan = Plan::new(c"RmsNorm", [x, weight], [out, rstd], move |[x, weight], [out, rstd]| {
+        normalization::rms_norm(x, size, Some(weight), eps, out, rstd);
+        Ok(())
+    });
     plan.map(Plan::with_workspace)
 }
 

@@ -1,8 +1,9 @@
 //! Kernels: one call of the device's library per operator, or a few.
 //!
-//! File names mirror those of the operators. What an operator means is what its host kernel
-//! does; where the library differs (types that meet, empty lists of dimensions, overlapping
-//! operands), the kernel here makes up for it. Which element types work is the library's say.
+//! Files hold families of operators, as those of `cresset_tensor::ops` do. What an operator means
+//! is what its host kernel does; where the library differs (types that meet, empty lists of
+//! dimensions, overlapping operands), the kernel here makes up for it. Which element types work is
+//! the library's say.
 
 mod activation;
 mod arithmetic;

@@ -2,7 +2,7 @@
 
 use super::{beside, converted, copied, filled};
 use crate::aclnn;
-use cresset_tensor::ops::{NativeBatchNorm, NativeGroupNorm, NativeLayerNorm};
+use cresset_tensor::ops::{FusedRmsNorm, NativeBatchNorm, NativeGroupNorm, NativeLayerNorm};
 use cresset_tensor::{DType, Kernel, Key, Result, Scalar, Tensor};
 
 pub(super) fn register(npu: Key) {
@@ -11,8 +11,17 @@ pub(super) fn register(npu: Key) {
         let normalized = &x.shape()[x.dim() - op.dims..];
         aclnn::layer_norm(x, normalized, weight, bias, op.epsilon, out, Some(mean), Some(rstd))
     });
-    NativeBatchNorm::table().register(npu, |op, inputs, outputs| batch_norm(op, inputs, outputs));
-    NativeGroupNorm::table().register(npu, |op, inputs, outputs| group_norm(op, inputs, outputs));
+    // The library wants a weight, so there are ones.
+    FusedRmsNorm::table().register(npu, |op, [x, weight], [out, rstd]| {
+        let x = given(x);
+        let weight = match weight {
+            Some(weight) => converted(weight, x.dtype())?,
+            None => filled(x, &x.shape()[x.dim() - op.dims..], x.dtype(), 1)?,
+        };
+        if x.numel() == 0 { Ok(()) } else { aclnn::rms_norm(x, &weight, op.epsilon, out, rstd) }
+    });
+    NativeBatchNorm::table().register(npu, batch_norm);
+    NativeGroupNorm::table().register(npu, group_norm);
 }
 
 fn given(x: Option<&Tensor>) -> &Tensor {

@@ -2,8 +2,10 @@
 
 mod activity;
 mod allocator;
+mod layers;
 mod library;
 mod operators;
+mod places;
 mod streams;
 mod support;
 mod training;

@@ -83,7 +83,7 @@ impl Op for FusedRmsNorm {
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let [x, weight, scale] = [0, 1, 3].map(|i| ctx.optional(i));
         let _span = composite("aten::_fused_rms_norm_backward", [Some(ctx.grad()), x, scale, weight], |_| {});
-        if is_grad_enabled() {
+        if is_grad_enabled() || !ctx.grad().device().is_cpu() {
             return self.gradients(ctx);
         }
         let mut room = Grads::new();
@@ -159,7 +159,9 @@ impl Tensor {
             let _span = composite(FusedRmsNorm::NAME, [self], arguments);
             return op.composed(self, weight);
         }
-        if self.device().is_cpu() {
+        // Devices have single precision at most.
+        let fused = || FusedRmsNorm::table().get(self.device().key).is_some() && dtype == crate::DType::F32;
+        if self.device().is_cpu() || fused() {
             let [out, _] = op.call([Some(self), weight])?;
             return Ok(out);
         }
