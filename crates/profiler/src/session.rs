@@ -123,7 +123,7 @@ impl Session {
                 let Material { activities, .. } = material;
                 let material = Material { logs: Vec::new(), activities: Vec::new(), ..material };
                 let (streamed, written) = writer.finish(stop, activities);
-                (streamed.map(|streamed| Recording::File(streamed.with(material))), written)
+                (streamed.map(|streamed| Recording::File(Box::new(streamed.with(material)))), written)
             }
         };
         drop(window);
@@ -139,7 +139,7 @@ fn close(tap: Option<Arc<Tap>>) -> Result<()> {
 /// What a session recorded, and where it is.
 pub(crate) enum Recording {
     Memory(Trace),
-    File(Streamed),
+    File(Box<Streamed>),
 }
 
 impl Recording {

@@ -84,6 +84,41 @@ fn kernels_carry_the_call_that_launched_them() {
     });
 }
 
+#[test]
+fn polls_and_a_drain_together_tell_everything_once() {
+    alone("activity::polls_and_a_drain_together_tell_everything_once", &[], || {
+        const LAUNCHES: usize = 500;
+        let slot = Slot::claim(&NAMES).expect("a slot is free");
+        let x = numbers(&[16], 1).to(npu()).unwrap();
+        source().start().unwrap();
+        slot.set_active(true);
+        let mut activities = Vec::new();
+        for launch in 0..LAUNCHES {
+            x.exp().unwrap();
+            if launch % 50 == 0 {
+                source().poll(&mut |activity| activities.push(activity)).unwrap();
+            }
+        }
+        slot.set_active(false);
+        let began = std::time::Instant::now();
+        while activities.is_empty() && began.elapsed().as_secs() < 60 {
+            source().poll(&mut |activity| activities.push(activity)).unwrap();
+        }
+        assert!(!activities.is_empty(), "nothing was told before the end");
+        activities.extend(drained());
+        source().stop().unwrap();
+        let of = |work| activities.iter().filter(move |activity| activity.work == work);
+        let launches: BTreeMap<u64, &Activity> =
+            of(Work::Launch).map(|launch| (launch.correlation, launch)).collect();
+        assert_eq!((of(Work::Launch).count(), launches.len()), (LAUNCHES, LAUNCHES));
+        assert_eq!(of(Work::Kernel).count(), LAUNCHES);
+        for kernel in of(Work::Kernel) {
+            assert_eq!(launches[&kernel.correlation].call, kernel.call);
+            assert_eq!(name_of(kernel.call), "aten::exp");
+        }
+    });
+}
+
 /// How many copies are recorded of one, with the simulator as a shared library.
 fn copies_of_shared_library() -> usize {
     init(Library::at(shared_library())).unwrap();
