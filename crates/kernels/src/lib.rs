@@ -13,6 +13,7 @@
 //! | [`reduce`] | sums, products, means, variances, norms, extremes and where they are |
 //! | [`matrix`] | products of matrices and of batches of them |
 //! | [`attention`] | scaled dot products of queries and keys, and what they weigh |
+//! | [`recurrent`] | a layer that reads a sequence step by step |
 //! | [`order`] | sorting, and elements by their rank |
 //! | [`scan`] | running sums and products |
 //! | [`svd`], [`histogram`] | singular values and vectors; counts by range |
@@ -51,6 +52,7 @@ pub mod order;
 pub mod pooling;
 pub mod random;
 mod range;
+pub mod recurrent;
 pub mod reduce;
 pub mod resample;
 mod rows;

@@ -4,6 +4,7 @@ use cresset_nn::{
     DType, Forward, Gru, Lstm, LstmCell, Module, Rnn, RnnCell, Tensor, pack_padded_sequence, pack_sequence,
     pad_packed_sequence,
 };
+use cresset_tensor::autograd::{Pass, grad};
 use cresset_tensor::manual_seed;
 
 fn shapes(module: &dyn Module) -> Vec<(String, Vec<usize>)> {
@@ -51,8 +52,66 @@ fn a_stack_of_one_step_is_a_cell() {
     let x = Tensor::randn([1, 4, 2], ()).unwrap();
     let (_, (hidden, memory)) = lstm.call((&x, None)).unwrap();
     let (other_hidden, other_memory) = cell.call((&x.select(0, 0).unwrap(), None)).unwrap();
-    assert_eq!(hidden.to_vec::<f32>().unwrap(), other_hidden.to_vec::<f32>().unwrap());
-    assert_eq!(memory.to_vec::<f32>().unwrap(), other_memory.to_vec::<f32>().unwrap());
+    // A layer adds up both biases first.
+    close(&numbers(&hidden), &numbers(&other_hidden), 1e-6);
+    close(&numbers(&memory), &numbers(&other_memory), 1e-6);
+}
+
+fn numbers(tensor: &Tensor) -> Vec<f64> {
+    tensor.to_dtype(DType::F64).unwrap().to_vec().unwrap()
+}
+
+fn close(found: &[f64], wanted: &[f64], within: f64) {
+    assert_eq!(found.len(), wanted.len());
+    for (found, wanted) in found.iter().zip(wanted) {
+        assert!((found - wanted).abs() <= within * (1.0 + wanted.abs()), "{found} is not {wanted}");
+    }
+}
+
+/// What a stack of two layers in both directions gives, its gradients, and gradients of a sum of those.
+fn lstm_in(dtype: DType, bias: bool) -> Vec<Vec<f64>> {
+    manual_seed(3);
+    let lstm = Lstm::new(3, 4).unwrap().num_layers(2).unwrap().bidirectional(true).unwrap();
+    let lstm = lstm.bias(bias).unwrap().batch_first(true).unwrap();
+    let leaf = |shape: &[usize]| {
+        Tensor::randn(shape, ()).unwrap().to_dtype(dtype).unwrap().detach().unwrap().with_grad().unwrap()
+    };
+    let (x, hidden, memory) = (leaf(&[2, 5, 3]), leaf(&[4, 2, 4]), leaf(&[4, 2, 4]));
+    lstm.to(dtype).unwrap();
+    let (out, (last, kept)) = lstm.call((&x, Some((&hidden, &memory)))).unwrap();
+    let loss = out.mul(&out).unwrap().sum().unwrap();
+    let loss = loss.add(&last.sum().unwrap()).unwrap().add(&kept.mul(&kept).unwrap().sum().unwrap()).unwrap();
+    let parameters = lstm.named_parameters();
+    let mut inputs: Vec<&Tensor> = parameters.iter().map(|(_, tensor)| tensor).collect();
+    inputs.extend([&x, &hidden, &memory]);
+    let once = Pass { retain_graph: true, ..Pass::default() };
+    let first = grad(&[(&loss, None)], &inputs, once).unwrap();
+    let twice = Pass { create_graph: true, ..Pass::default() };
+    let again = grad(&[(&loss, None)], &inputs, twice).unwrap();
+    let square = |grad: &Option<Tensor>| grad.as_ref().unwrap().pow(2.0).unwrap().sum().unwrap();
+    let sum = again.iter().map(square).reduce(|a, b| a.add(&b).unwrap()).unwrap();
+    let second = grad(&[(&sum, None)], &inputs, Pass::default()).unwrap();
+    let grads = first.iter().chain(&again).chain(&second).flatten();
+    [&out, &last, &kept].into_iter().chain(grads).map(numbers).collect()
+}
+
+/// Of `f32` each layer is one operator, of `f64` it is run step by step.
+#[test]
+fn one_operator_for_a_layer_gives_what_its_steps_give_up_to_second_gradients() {
+    for bias in [true, false] {
+        let (one, steps) = (lstm_in(DType::F32, bias), lstm_in(DType::F64, bias));
+        assert_eq!(one.len(), steps.len());
+        one.iter().zip(&steps).for_each(|(one, steps)| close(one, steps, 1e-4));
+    }
+}
+
+#[test]
+fn a_layer_whose_states_alone_are_used_has_gradients() {
+    let lstm = Lstm::new(2, 3).unwrap();
+    let x = Tensor::ones([4, 1, 2], ()).unwrap().with_grad().unwrap();
+    let (_, (_, memory)) = lstm.call((&x, None)).unwrap();
+    memory.sum().unwrap().backward().unwrap();
+    assert!(numbers(&x.grad().unwrap()).iter().all(|grad| *grad != 0.0));
 }
 
 #[test]

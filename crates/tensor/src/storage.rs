@@ -30,7 +30,7 @@ pub enum Memory {
 pub struct Storage(Arc<Inner>);
 
 struct Inner {
-    memory: Memory,
+    memory: Held,
     bytes: usize,
     device: Device,
     /// How often the contents were changed in place.
@@ -40,9 +40,15 @@ struct Inner {
     changed_by: Mutex<&'static str>,
 }
 
+/// Memory of one's own, or of another storage whose changes are counted apart.
+enum Held {
+    Own(Memory),
+    Of(Storage),
+}
+
 impl Inner {
     #[inline]
-    fn new(memory: Memory, bytes: usize, device: Device) -> UniqueArc<Inner> {
+    fn new(memory: Held, bytes: usize, device: Device) -> UniqueArc<Inner> {
         let (version, recorded) = (AtomicU64::new(0), AtomicU64::new(0));
         UniqueArc::new(Inner { memory, bytes, device, version, recorded, changed_by: Mutex::new("") })
     }
@@ -69,8 +75,9 @@ impl Storage {
     /// lock.
     #[inline]
     pub(crate) fn filled(bytes: usize, dtype: DType, fill: impl FnOnce(&mut [u8])) -> Result<Storage> {
-        let mut inner = Inner::new(Memory::Host(host(bytes, dtype)?), bytes, Device::CPU);
-        if let Memory::Host(buffer) = &mut inner.memory {
+        let memory = Held::Own(Memory::Host(host(bytes, dtype)?));
+        let mut inner = Inner::new(memory, bytes, Device::CPU);
+        if let Held::Own(Memory::Host(buffer)) = &mut inner.memory {
             count(buffer, bytes as i64);
             fill(buffer.bytes_mut());
         }
@@ -86,22 +93,47 @@ impl Storage {
 
     #[inline]
     fn of(memory: Memory, bytes: usize, device: Device) -> Storage {
-        let storage = Storage(Inner::new(memory, bytes, device).shareable());
+        let storage = Storage(Inner::new(Held::Own(memory), bytes, device).shareable());
         if let Some(buffer) = storage.host() {
             count(buffer, bytes as i64);
         }
         storage
     }
 
+    /// `bytes` that are nowhere.
+    pub(crate) fn nowhere(bytes: usize) -> Storage {
+        Storage::of(Memory::Meta, bytes, Device::META)
+    }
+
+    /// The same memory, its changes counted apart: for parts that never meet, each changed by itself.
+    pub(crate) fn counted_apart(&self) -> Storage {
+        let of = self.whole().clone();
+        let (bytes, device) = (of.len(), of.device());
+        Storage(Inner::new(Held::Of(of), bytes, device).shareable())
+    }
+
+    /// The storage that owns the memory.
+    #[inline]
+    fn whole(&self) -> &Storage {
+        match &self.0.memory {
+            Held::Own(_) => self,
+            Held::Of(storage) => storage,
+        }
+    }
+
     /// Where the bytes are.
+    #[inline]
     pub fn memory(&self) -> &Memory {
-        &self.0.memory
+        match &self.0.memory {
+            Held::Own(memory) => memory,
+            Held::Of(storage) => storage.memory(),
+        }
     }
 
     /// The host buffer; `None` if the bytes are elsewhere.
     #[inline]
     pub fn host(&self) -> Option<&Buffer> {
-        match &self.0.memory {
+        match self.memory() {
             Memory::Host(buffer) => Some(buffer),
             _ => None,
         }
@@ -109,7 +141,7 @@ impl Storage {
 
     /// The device's memory as its own type; `None` if it is not of that type.
     pub fn device_memory<M: DeviceMemory>(&self) -> Option<&M> {
-        match &self.0.memory {
+        match self.memory() {
             Memory::Device(memory) => (&**memory as &dyn Any).downcast_ref(),
             _ => None,
         }
@@ -118,7 +150,7 @@ impl Storage {
     /// Where the bytes begin, as their device counts: an identity, not to be read through.
     /// `None` if they are nowhere.
     pub fn address(&self) -> Option<usize> {
-        match &self.0.memory {
+        match self.memory() {
             Memory::Host(buffer) => Some(buffer.address()),
             Memory::Device(memory) => Some(memory.address()),
             Memory::Meta => None,
@@ -172,13 +204,16 @@ impl Storage {
 
     /// How many tensors hold this memory.
     pub(crate) fn holders(&self) -> usize {
-        Arc::count(&self.0)
+        match &self.0.memory {
+            Held::Own(_) => Arc::count(&self.0),
+            Held::Of(storage) => Arc::count(&self.0) + storage.holders(),
+        }
     }
 
     /// Whether both are the same memory.
     #[inline]
     pub fn same_as(&self, other: &Storage) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.whole().0, &other.whole().0)
     }
 }
 
@@ -205,7 +240,7 @@ fn count_aloud(buffer: &Buffer, bytes: i64) {
 impl Drop for Inner {
     #[inline]
     fn drop(&mut self) {
-        if let Memory::Host(buffer) = &self.memory {
+        if let Held::Own(Memory::Host(buffer)) = &self.memory {
             count(buffer, -(self.bytes as i64));
         }
     }

@@ -41,16 +41,19 @@ impl Cell {
             Some(given) => batched(given),
             None => Tensor::zeros([batch.shape()[0], self.sizes.hidden], (input.dtype(), input.device())),
         };
-        let is_lstm = self.kind == Kind::Lstm;
-        let before = State { hidden: state(hidden)?, memory: is_lstm.then(|| state(memory)).transpose()? };
-        let weights = self.weights.tensors();
-        let gates = batch.linear(&weights.ih, weights.bias_ih.as_ref())?;
-        let after = self.kind.step(&gates, &before, &weights)?;
+        let before = match (self.kind, hidden) {
+            (Kind::Lstm, None) => {
+                let zeros = state(None)?;
+                State { hidden: zeros.clone(), memory: Some(zeros) }
+            }
+            (Kind::Lstm, hidden) => State { hidden: state(hidden)?, memory: Some(state(memory)?) },
+            (_, hidden) => State { hidden: state(hidden)?, memory: None },
+        };
+        let after = self.kind.cell(&batch, &before, &self.weights.tensors())?;
         if is_batch {
             return Ok(after);
         }
-        let memory = after.memory.map(|memory| memory.squeeze_dim(0)).transpose()?;
-        Ok(State { hidden: after.hidden.squeeze_dim(0)?, memory })
+        after.map(|x| x.squeeze_dim(0))
     }
 
     fn check(&self, name: &str, tensor: &Tensor, size: usize, input: &Tensor) -> Result<()> {

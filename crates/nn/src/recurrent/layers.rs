@@ -115,9 +115,6 @@ impl Forward<(Tensor, Option<Tensor>)> for Rnn {
     type Output = (Tensor, Tensor);
 
     fn forward(&self, (input, hidden): (&Tensor, Option<&Tensor>)) -> Result<(Tensor, Tensor)> {
-        let relu = self.stack.kind == Kind::Plain(Nonlinearity::Relu);
-        let name = if relu { "aten::rnn_relu" } else { "aten::rnn_tanh" };
-        let _span = composite(name, [Some(input), hidden], |_| {});
         let (output, state) = self.stack.run(input, hidden, None)?;
         Ok((output, state.hidden))
     }
@@ -127,7 +124,6 @@ impl Forward<(Tensor, Option<Tensor>)> for Gru {
     type Output = (Tensor, Tensor);
 
     fn forward(&self, (input, hidden): (&Tensor, Option<&Tensor>)) -> Result<(Tensor, Tensor)> {
-        let _span = composite("aten::gru", [Some(input), hidden], |_| {});
         let (output, state) = self.stack.run(input, hidden, None)?;
         Ok((output, state.hidden))
     }
@@ -141,7 +137,6 @@ impl Forward<(Tensor, Option<(Tensor, Tensor)>)> for Lstm {
         (input, states): (&Tensor, Option<(&Tensor, &Tensor)>),
     ) -> Result<(Tensor, (Tensor, Tensor))> {
         let (hidden, memory) = (states.map(|states| states.0), states.map(|states| states.1));
-        let _span = composite("aten::lstm", [Some(input), hidden, memory], |_| {});
         let (output, state) = self.stack.run(input, hidden, memory)?;
         let memory = state.memory.expect("an LSTM has a memory");
         Ok((output, (state.hidden, memory)))
@@ -168,9 +163,7 @@ impl Rnn {
         hidden: Option<&Tensor>,
     ) -> Result<(PackedSequence, Tensor)> {
         packed_call(self, || {
-            let relu = self.stack.kind == Kind::Plain(Nonlinearity::Relu);
-            let name = if relu { "aten::rnn_relu" } else { "aten::rnn_tanh" };
-            let _span = composite(name, [Some(input.data()), hidden], |_| {});
+            let _span = composite(self.stack.kind.operator(), [Some(input.data()), hidden], |_| {});
             let (output, state) = self.stack.run_packed(input, hidden, None)?;
             Ok((output, state.hidden))
         })

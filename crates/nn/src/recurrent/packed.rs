@@ -199,11 +199,15 @@ impl Stack {
         self.check_rows(data)?;
         let start = self.start([hidden, memory], data, packed.batch(), true)?;
         let start = start.map(|x| ordered(x, 1, packed.sorted_indices()))?;
-        let (data, last) = self.climb(data.clone(), &start, |x, start, weights, reverse| {
-            self.pass_packed(x, &packed.batch_sizes, start, weights, reverse)
-        })?;
+        let sizes = &packed.batch_sizes;
+        let (data, last) = self.climb(
+            data.clone(),
+            &start,
+            |x| x.split_with_sizes(&sizes[..], 0),
+            |steps, start, weights, reverse| self.pass_packed(steps, start, weights, reverse),
+        )?;
         let places = packed.unsorted_indices();
-        let last = gathered(&last, true)?.map(|x| ordered(x, 1, places.as_deref()))?;
+        let last = gathered(&last)?.map(|x| ordered(x, 1, places.as_deref()))?;
         Ok((packed.with_data(data), last))
     }
 
@@ -211,13 +215,12 @@ impl Stack {
     /// backwards they begin, with the states that they were given.
     fn pass_packed(
         &self,
-        x: &Tensor,
-        sizes: &[usize],
+        steps: &[Tensor],
         start: State,
         weights: &Weights<Tensor>,
         reverse: bool,
     ) -> Result<(Tensor, State)> {
-        let mut steps = x.linear(&weights.ih, weights.bias_ih.as_ref())?.split_with_sizes(sizes, 0)?;
+        let mut steps: Vec<&Tensor> = steps.iter().collect();
         if reverse {
             steps.reverse();
         }
@@ -227,7 +230,7 @@ impl Stack {
         let mut state = rows(&start, 0, running)?;
         let mut ended: Option<State> = None;
         let mut outputs = Vec::with_capacity(steps.len());
-        for step in &steps {
+        for step in steps {
             let size = step.shape()[0];
             if size < running {
                 let end = rows(&state, size, running)?;

@@ -4,7 +4,9 @@ use super::step::{Kind, State};
 use super::weights::{Sizes, Weights};
 use crate::check::{positive, within};
 use crate::{Members, Parameter, Training, functional};
-use cresset_tensor::{Autocast, Cause, Error, Result, Tensor};
+use cresset_dispatch::observe::Span;
+use cresset_tensor::ops::{LstmLayer, StackOf, batch_first};
+use cresset_tensor::{Argument, Autocast, Cause, Error, Result, Tensor, composite};
 
 /// Layers on top of each other, each in one direction or in both.
 pub(super) struct Stack {
@@ -110,25 +112,59 @@ impl Stack {
     ) -> Result<(Tensor, State)> {
         self.check_input(input)?;
         let is_batch = input.dim() == 3;
-        let batched = |x: &Tensor| if is_batch { Ok(x.clone()) } else { x.unsqueeze(1) };
-        let swaps = is_batch && self.batch_first;
-        let x = if swaps { input.transpose(0, 1)? } else { batched(input)? };
-        let batch = x.shape()[1];
-        let start = self.start([hidden, memory], &x, batch, is_batch)?;
-        if x.shape()[0] == 0 || batch == 0 {
+        let of_batch = if self.batch_first { 0 } else { 1 };
+        let x = if is_batch { input.clone() } else { input.unsqueeze(of_batch)? };
+        let start = self.start([hidden, memory], &x, x.shape()[of_batch as usize], is_batch)?;
+        if x.shape()[..2].contains(&0) {
             let text = format_args!("input is {:?}, expected at least one step of one sample", input.shape());
             return Err(Error::new(Cause::Shape, self.name, text));
         }
-        let (x, last) =
-            self.climb(x, &start, |x, start, weights, reverse| self.pass(x, start, weights, reverse))?;
-        let x = if swaps {
-            x.transpose(0, 1)?
-        } else if is_batch {
-            x
-        } else {
-            x.squeeze_dim(1)?
-        };
-        Ok((x, gathered(&last, is_batch)?))
+        let (out, last) = self.operate(&x, &start)?;
+        if is_batch {
+            return Ok((out, last));
+        }
+        Ok((out.squeeze_dim(of_batch)?, last.map(|x| x.squeeze_dim(1))?))
+    }
+
+    /// The stack over a batch of sequences, as one call of torch's.
+    fn operate(&self, input: &Tensor, start: &State) -> Result<(Tensor, State)> {
+        let _span = self.told(input, start);
+        drop(composite("aten::cudnn_is_acceptable", [input], |_| {}));
+        let x = if self.batch_first { input.transpose(0, 1)? } else { input.clone() };
+        if self.suits_operator(&x, start) {
+            let (out, last) = self.climb_by_operator(x, start)?;
+            let last = gathered(&last)?;
+            return Ok((if self.batch_first { out.transpose(0, 1)? } else { out }, last));
+        }
+        let (out, last) = self.climb(
+            x,
+            start,
+            |x| x.unbind(0),
+            |steps, start, weights, reverse| self.pass(steps, start, weights, reverse),
+        )?;
+        let gathered = gathered(&last)?;
+        drop(last);
+        Ok((if self.batch_first { batch_first(out)? } else { out }, gathered))
+    }
+
+    /// Tells observers what the stack is called with.
+    fn told(&self, input: &Tensor, start: &State) -> Option<Span> {
+        composite(self.kind.operator(), [input], |visit| {
+            match &start.memory {
+                Some(memory) => {
+                    visit(Argument::Tensors(&[start.hidden.argument(), memory.argument()]));
+                }
+                None => visit(Argument::Tensor(start.hidden.argument())),
+            }
+            let weights: Vec<_> = self.weights.iter().flatten().flat_map(Weights::each).collect();
+            visit(Argument::Tensors(&weights.iter().map(Tensor::argument).collect::<Vec<_>>()));
+            visit(Argument::Bool(self.sizes.bias));
+            visit(Argument::Int(self.layers as i64));
+            visit(Argument::Float(self.dropout));
+            [self.training.is_on(), self.bidirectional, self.batch_first]
+                .iter()
+                .for_each(|truth| visit(Argument::Bool(*truth)));
+        })
     }
 
     /// The states to start from.
@@ -147,28 +183,87 @@ impl Stack {
         Ok(State { hidden, memory })
     }
 
-    /// From layer to layer; `pass` runs one in one direction. Gives the last layer's outputs, and the last
-    /// states of all.
-    pub(super) fn climb(
-        &self,
-        mut x: Tensor,
-        start: &State,
-        pass: impl Fn(&Tensor, State, &Weights<Tensor>, bool) -> Result<(Tensor, State)>,
-    ) -> Result<(Tensor, Vec<State>)> {
+    /// Whether the host has one operator for each layer.
+    fn suits_operator(&self, x: &Tensor, start: &State) -> bool {
+        let all = |weights: &Weights<Parameter>| {
+            let Weights { ih, hh, bias_ih, bias_hh, .. } = weights.tensors();
+            let memory = start.memory.as_ref();
+            let biases = [bias_ih.as_ref(), bias_hh.as_ref()];
+            let [a, b] = biases;
+            LstmLayer::takes([Some(x), Some(&ih), Some(&hh), a, b, Some(&start.hidden), memory])
+        };
+        self.kind == Kind::Lstm
+            && self.sizes.projection == 0
+            && !Autocast::here().is_enabled()
+            && self.weights.iter().flatten().all(all)
+    }
+
+    /// As [`climb`](Stack::climb), each layer in one direction by one operator.
+    fn climb_by_operator(&self, mut x: Tensor, start: &State) -> Result<(Tensor, Vec<State>)> {
+        let stack = StackOf {
+            layers: self.layers,
+            bidirectional: self.bidirectional,
+            batch_first: self.batch_first,
+            train: self.training.is_on(),
+        };
         let mut last = Vec::new();
+        x = x.contiguous()?;
         for (layer, directions) in self.weights.iter().enumerate() {
             let mut outputs = Vec::new();
             for (direction, weights) in directions.iter().enumerate() {
                 let at = last.len() as isize;
-                let start = start.map(|x| x.select(0, at))?;
-                let (output, end) = pass(&x, start, &weights.tensors(), direction == 1)?;
+                let State { hidden, memory } = start.map(|x| x.select(0, at))?;
+                let Weights { ih, hh, bias_ih, bias_hh, .. } = weights.tensors();
+                let biases = [bias_ih.as_ref(), bias_hh.as_ref()];
+                let inputs =
+                    [Some(&x), Some(&ih), Some(&hh), biases[0], biases[1], Some(&hidden), memory.as_ref()];
+                let [output, hidden, memory] = LstmLayer::run(stack, direction == 1, inputs)?;
+                outputs.push(output);
+                last.push(State { hidden, memory: Some(memory) });
+            }
+            x = if outputs.len() == 1 { outputs.remove(0) } else { Tensor::cat(&refs(&outputs), -1)? };
+            x = self.dropped(x, layer)?;
+        }
+        Ok((x, last))
+    }
+
+    /// What a layer gives to the next, some of it dropped while the stack is trained.
+    fn dropped(&self, x: Tensor, layer: usize) -> Result<Tensor> {
+        if layer + 1 < self.layers && self.dropout > 0.0 && self.training.is_on() {
+            return functional::dropout(&x, self.dropout, true);
+        }
+        Ok(x)
+    }
+
+    /// From layer to layer. `cut` makes steps of what the weights of the input made of all, and `pass` runs a layer
+    /// over them in one direction. Gives the last layer's outputs, and the last states of all.
+    pub(super) fn climb(
+        &self,
+        mut x: Tensor,
+        start: &State,
+        cut: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
+        pass: impl Fn(&[Tensor], State, &Weights<Tensor>, bool) -> Result<(Tensor, State)>,
+    ) -> Result<(Tensor, Vec<State>)> {
+        let hidden = start.hidden.unbind(0)?;
+        let memories = start.memory.as_ref().map(|memory| memory.unbind(0)).transpose()?;
+        let mut last = Vec::new();
+        for (layer, directions) in self.weights.iter().enumerate() {
+            // Steps are held until those of the other direction are there, as torch does.
+            let (mut _steps, mut outputs) = (Vec::new(), Vec::new());
+            for (direction, weights) in directions.iter().enumerate() {
+                let (at, weights) = (last.len(), weights.tensors());
+                let memory = memories.as_ref().map(|memories| memories[at].clone());
+                let start = State { hidden: hidden[at].clone(), memory };
+                _steps = cut(&x.linear(&weights.ih, weights.bias_ih.as_ref())?)?;
+                let (output, end) = pass(&_steps, start, &weights, direction == 1)?;
                 outputs.push(output);
                 last.push(end);
             }
-            x = if outputs.len() == 1 { outputs.remove(0) } else { Tensor::cat(&refs(&outputs), -1)? };
-            if layer + 1 < self.layers && self.dropout > 0.0 {
-                x = functional::dropout(&x, self.dropout, self.training.is_on())?;
-            }
+            let along = x.dim() as isize - 1;
+            x = if outputs.len() == 1 { outputs.remove(0) } else { Tensor::cat(&refs(&outputs), along)? };
+            drop(outputs);
+            drop(_steps);
+            x = self.dropped(x, layer)?;
         }
         Ok((x, last))
     }
@@ -176,17 +271,14 @@ impl Stack {
     /// One layer over all steps in one direction.
     fn pass(
         &self,
-        x: &Tensor,
+        steps: &[Tensor],
         mut state: State,
         weights: &Weights<Tensor>,
         reverse: bool,
     ) -> Result<(Tensor, State)> {
-        let mut steps = x.linear(&weights.ih, weights.bias_ih.as_ref())?.unbind(0)?;
-        if reverse {
-            steps.reverse();
-        }
         let mut outputs = Vec::with_capacity(steps.len());
-        for step in &steps {
+        for i in 0..steps.len() {
+            let step = if reverse { &steps[steps.len() - 1 - i] } else { &steps[i] };
             state = self.kind.step(step, &state, weights)?;
             outputs.push(state.hidden.clone());
         }
@@ -261,14 +353,11 @@ pub(super) fn refs(tensors: &[Tensor]) -> Vec<&Tensor> {
 }
 
 /// States of layers and directions as one.
-pub(super) fn gathered(states: &[State], is_batch: bool) -> Result<State> {
-    let gather = |tensors: Vec<&Tensor>| {
-        let all = Tensor::stack(&tensors, 0)?;
-        if is_batch { Ok(all) } else { all.squeeze_dim(1) }
-    };
+pub(super) fn gathered(states: &[State]) -> Result<State> {
     let memories: Vec<&Tensor> = states.iter().filter_map(|state| state.memory.as_ref()).collect();
+    let hidden: Vec<&Tensor> = states.iter().map(|state| &state.hidden).collect();
     Ok(State {
-        hidden: gather(states.iter().map(|state| &state.hidden).collect())?,
-        memory: (!memories.is_empty()).then(|| gather(memories)).transpose()?,
+        hidden: Tensor::stack(&hidden, 0)?,
+        memory: (!memories.is_empty()).then(|| Tensor::stack(&memories, 0)).transpose()?,
     })
 }

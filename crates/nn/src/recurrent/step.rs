@@ -1,6 +1,7 @@
 //! One step of a recurrent layer.
 
 use super::weights::Weights;
+use cresset_tensor::ops::{Recall, gru_step, lstm_step, rnn_step};
 use cresset_tensor::{Result, Tensor};
 
 /// What a plain recurrent layer bends its sums with.
@@ -55,42 +56,48 @@ impl Kind {
         }
     }
 
+    /// What torch calls a stack of this kind.
+    pub(super) fn operator(self) -> &'static str {
+        match self {
+            Kind::Plain(Nonlinearity::Tanh) => "aten::rnn_tanh",
+            Kind::Plain(Nonlinearity::Relu) => "aten::rnn_relu",
+            Kind::Lstm => "aten::lstm",
+            Kind::Gru => "aten::gru",
+        }
+    }
+
     /// The state after a step. `input` is what the weights of the input made of this step's.
     pub(super) fn step(self, input: &Tensor, state: &State, weights: &Weights<Tensor>) -> Result<State> {
-        let recalled = state.hidden.linear(&weights.hh, weights.bias_hh.as_ref())?;
-        let mut next = match self {
-            Kind::Plain(bend) => {
-                let sum = input.add(&recalled)?;
-                let hidden = if bend == Nonlinearity::Tanh { sum.tanh()? } else { sum.relu()? };
-                State { hidden, memory: None }
+        let (hidden, input) = (&state.hidden, || Ok(input.clone()));
+        let recall =
+            Recall { weight: &weights.hh, bias: weights.bias_hh.as_ref(), projection: weights.hr.as_ref() };
+        let hidden = match (self, &state.memory) {
+            (Kind::Lstm, memory) => {
+                let memory = memory.as_ref().expect("an LSTM has a memory");
+                let [hidden, memory] = lstm_step(input, [hidden, memory], recall)?;
+                return Ok(State { hidden, memory: Some(memory) });
             }
-            Kind::Lstm => lstm(&input.add(&recalled)?, state)?,
-            Kind::Gru => gru(input, &recalled, &state.hidden)?,
+            (Kind::Gru, _) => gru_step(input, hidden, recall)?,
+            (Kind::Plain(Nonlinearity::Tanh), _) => rnn_step(input, hidden, recall, Tensor::tanh)?,
+            (Kind::Plain(Nonlinearity::Relu), _) => rnn_step(input, hidden, recall, Tensor::relu)?,
         };
-        if let Some(projection) = &weights.hr {
-            next.hidden = next.hidden.linear(projection, None)?;
-        }
-        Ok(next)
+        Ok(State { hidden, memory: None })
     }
-}
 
-fn lstm(gates: &Tensor, state: &State) -> Result<State> {
-    let gates = gates.chunk(4, -1)?;
-    let (input, forget) = (gates[0].sigmoid()?, gates[1].sigmoid()?);
-    let (fresh, output) = (gates[2].tanh()?, gates[3].sigmoid()?);
-    let fresh = input.mul(&fresh)?;
-    let memory = match &state.memory {
-        Some(memory) => forget.mul(memory)?.add(&fresh)?,
-        None => fresh,
-    };
-    Ok(State { hidden: output.mul(&memory.tanh()?)?, memory: Some(memory) })
-}
-
-fn gru(input: &Tensor, recalled: &Tensor, hidden: &Tensor) -> Result<State> {
-    let (input, recalled) = (input.chunk(3, -1)?, recalled.chunk(3, -1)?);
-    let reset = input[0].add(&recalled[0])?.sigmoid()?;
-    let keep = input[1].add(&recalled[1])?.sigmoid()?;
-    let fresh = input[2].add(&reset.mul(&recalled[2])?)?.tanh()?;
-    let hidden = hidden.sub(&fresh)?.mul(&keep)?.add(&fresh)?;
-    Ok(State { hidden, memory: None })
+    /// The state after a step of a cell.
+    pub(super) fn cell(self, input: &Tensor, state: &State, weights: &Weights<Tensor>) -> Result<State> {
+        let hidden = &state.hidden;
+        let weights = ([&weights.ih, &weights.hh], [weights.bias_ih.as_ref(), weights.bias_hh.as_ref()]);
+        let hidden = match (self, &state.memory) {
+            (Kind::Lstm, memory) => {
+                let memory = memory.as_ref().expect("an LSTM has a memory");
+                let [hidden, memory] = input.lstm_cell([hidden, memory], weights)?;
+                return Ok(State { hidden, memory: Some(memory) });
+            }
+            (Kind::Gru, _) => input.gru_cell(hidden, weights)?,
+            (Kind::Plain(Nonlinearity::Tanh), _) => input.rnn_tanh_cell(hidden, weights)?,
+            (Kind::Plain(Nonlinearity::Relu), _) => input.rnn_relu_cell(hidden, weights)?,
+        };
+        Ok(State { hidden, memory: None })
+    }
 }

@@ -70,6 +70,12 @@ impl Weights<Parameter> {
         }
     }
 
+    /// The tensors that there are, in torch's order.
+    pub(super) fn each(&self) -> Vec<Tensor> {
+        let Weights { ih, hh, bias_ih, bias_hh, hr } = self.tensors();
+        [Some(ih), Some(hh), bias_ih, bias_hh, hr].into_iter().flatten().collect()
+    }
+
     /// Names the parameters, each with `suffix` behind it, e.g. `weight_ih_l0_reverse`.
     pub(super) fn name<'a>(&'a self, suffix: &str, members: &mut Members<'a>) {
         let optional = [("bias_ih", &self.bias_ih), ("bias_hh", &self.bias_hh), ("weight_hr", &self.hr)];

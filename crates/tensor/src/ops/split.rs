@@ -105,7 +105,7 @@ impl Forward for SplitWithSizes {
 }
 
 /// The gradients of pieces of the given sizes put together again, zeros where none came.
-fn join(ctx: &Backward<'_>, sizes: impl Iterator<Item = usize>, dim: usize) -> Result<Tensor> {
+pub(super) fn join(ctx: &Backward<'_>, sizes: impl Iterator<Item = usize>, dim: usize) -> Result<Tensor> {
     let zeros = |size: usize| {
         let mut shape = Dims::from_slice(ctx.shape(0));
         shape[dim] = size;
