@@ -54,6 +54,13 @@ impl Error {
         Error(Box::new(Inner { cause, op, layer: "", message: message.to_string(), source: None }))
     }
 
+    /// An error that nobody is to hear of: it only ends calls early.
+    #[cold]
+    pub(crate) fn stop(op: &'static str, message: &'static str) -> Error {
+        let (cause, message) = (Cause::Graph, message.to_owned());
+        Error(Box::new(Inner { cause, op, layer: "", message, source: None }))
+    }
+
     /// A device's own error, told by `op`.
     #[cold]
     pub fn device_failure(

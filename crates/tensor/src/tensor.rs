@@ -64,6 +64,11 @@ impl Tensor {
         Tensor::build(self.0.storage.clone(), layout, dtype, view, self.0.inference)
     }
 
+    /// A tensor that lies as this one does, nowhere.
+    pub(crate) fn without_memory(&self) -> Tensor {
+        Tensor::from_parts(Storage::nowhere(self.0.storage.len()), self.0.layout.clone(), self.0.dtype)
+    }
+
     /// Another tensor over the same elements, outside any graph and not followed as a view.
     pub(crate) fn alias(&self) -> Tensor {
         let inner = &self.0;

@@ -100,6 +100,26 @@ fn several_outputs_and_inputs_without_gradients_pass_through() {
 }
 
 #[test]
+fn a_function_is_stopped_where_the_last_tensor_is_there() {
+    let ends = Arc::new(AtomicUsize::new(0));
+    let counted = ends.clone();
+    let x = leaf(&[0.5, -1.0]);
+    let y = checkpoint(
+        move |x| {
+            let y = x[0].exp()?.mul(&x[0])?.add(1.0)?;
+            counted.fetch_add(1, Relaxed);
+            Ok(y)
+        },
+        &[&x],
+    )
+    .unwrap();
+    y.sum().unwrap().backward().unwrap();
+    assert_eq!(ends.load(Relaxed), 1, "the second time the product is as far as it gets");
+    let wanted: Vec<f64> = [0.5f64, -1.0].iter().map(|x| x.exp() * (1.0 + x)).collect();
+    assert_eq!(f64s(&x.grad().unwrap()), wanted);
+}
+
+#[test]
 fn an_input_that_was_changed_meanwhile_is_noticed() {
     let x = leaf(&[1.0]);
     let input = x.mul(1.0).unwrap();

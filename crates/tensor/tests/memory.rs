@@ -88,6 +88,23 @@ fn a_graph_that_was_run_keeps_nothing() {
 }
 
 #[test]
+fn a_product_keeps_no_factor_whose_other_gets_no_gradient() {
+    let _alone = alone();
+    let ones = |rows: usize| Tensor::ones([rows, 256], DType::F64).unwrap();
+    let x = ones(COUNT / 256).with_grad().unwrap();
+    let (frozen, weight) = (ones(256), ones(256).with_grad().unwrap());
+    let left = |product: &dyn Fn(&Tensor) -> Result<Tensor>| {
+        let (left, y) = tensors_left(|| product(&x.mul(2.0)?));
+        y.unwrap().sum().unwrap().backward().unwrap();
+        left
+    };
+    assert_eq!(left(&|y| y.mm(&frozen)), 1, "of a matrix that gets none");
+    assert_eq!(left(&|y| y.mul(&x.detach()?)), 1, "of a tensor that gets none");
+    assert_eq!(left(&|y| y.div(&x.detach()?)), 1, "of a divisor that gets none");
+    assert_eq!(left(&|y| y.mm(&weight)), 2, "of one that gets a gradient it is needed");
+}
+
+#[test]
 fn a_checkpoint_keeps_its_inputs_and_computes_the_rest_again() {
     let _alone = alone();
     const SEGMENTS: usize = 8;

@@ -3,24 +3,29 @@
 //!
 //! Inside a checkpoint calls are recorded as everywhere, but the tensors they would keep are only
 //! counted. The first node that asks for one runs the function once more; the calls are then
-//! recorded again, and the tensors that they keep, taken in the same order, are the missing ones.
+//! recorded again, and the tensors that they keep, taken in the same order, are the missing ones. With the
+//! last of them the function is stopped, by an error: what it would compute then, nobody needs.
 
 use super::mode::{enable_grad, is_grad_enabled};
 use super::node::Node;
 use super::saved::{Kept, Place, Saved, Taken};
-use crate::op::{Given, Output};
+use crate::op::{Given, Op as _, Output};
+use crate::ops::Detach;
 use crate::random::{self, Generator};
 use crate::{Autocast, Cause, Error, Result, Spec, Tensor};
+use cresset_dispatch::observe;
 use parking_lot::Mutex;
 use std::borrow::Borrow;
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Calls `f` without keeping what it computes on the way: the backward pass calls it again, with
 /// the same random numbers, and gradients are those that they would have been.
 ///
 /// `f` must do the same each time it is called. Tensors that it captures get their gradients
-/// like those it is given.
+/// like those it is given. When it is called again, it is stopped as soon as all is there that
+/// gradients need: the operator that it calls then gives an error, which it should hand on with `?`.
 ///
 /// ```
 /// use cresset_tensor::autograd::checkpoint;
@@ -110,6 +115,30 @@ enum Active {
 struct Collected {
     wanted: Vec<bool>,
     tensors: Vec<Option<Computed>>,
+    /// Whether the function was stopped, because all tensors are there.
+    stopped: bool,
+}
+
+/// How many threads run a function again.
+static COLLECTING: AtomicUsize = AtomicUsize::new(0);
+
+/// Stops a function that is run again, once all tensors are there.
+#[inline]
+pub(super) fn stop_if_complete() -> Result<()> {
+    if COLLECTING.load(Relaxed) == 0 { Ok(()) } else { stop_here() }
+}
+
+#[cold]
+fn stop_here() -> Result<()> {
+    let Some(Active::Collecting(collected)) = ACTIVE.with_borrow(Clone::clone) else { return Ok(()) };
+    let mut collected = collected.lock();
+    if collected.stopped || collected.tensors.len() < collected.wanted.len() {
+        return Ok(());
+    }
+    collected.stopped = true;
+    let text =
+        "a checkpoint has computed again what gradients need, and ends here; hand this error on with `?`";
+    Err(Error::stop("checkpoint", text))
 }
 
 thread_local! {
@@ -127,6 +156,28 @@ impl Drop for Inside {
     fn drop(&mut self) {
         drop(ACTIVE.replace(self.0.take()));
     }
+}
+
+/// Counts a thread that runs a function again.
+struct Counted;
+
+impl Counted {
+    fn new() -> Counted {
+        COLLECTING.fetch_add(1, Relaxed);
+        Counted
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        COLLECTING.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Torch takes each tensor out of the graph that it keeps.
+fn show_detached(tensor: &Tensor) {
+    let _below = crate::op::below();
+    drop(Detach.call([tensor]));
 }
 
 /// A tensor that a node keeps only by its number in a frame.
@@ -157,6 +208,9 @@ pub(super) fn keep(saved: Saved) -> Kept {
             }
         }
         Some(Active::Collecting(collected)) => {
+            if observe::is_watched() {
+                show_detached(&saved.elements().0);
+            }
             let mut collected = collected.lock();
             let wanted = collected.wanted.get(collected.tensors.len()).copied().unwrap_or(false);
             collected.tensors.push(wanted.then(|| saved.elements()));
@@ -208,14 +262,17 @@ impl Frame {
     fn run_again(&self, node: &Arc<Node>) -> Result<Vec<Option<Computed>>> {
         let inputs = self.inputs.iter().map(|input| input.unpack(node)).collect::<Result<Vec<_>>>()?;
         let wanted = self.wanted.lock().clone();
-        let collected = Arc::new(Mutex::new(Collected { wanted, tensors: Vec::new() }));
-        {
+        let collected = Arc::new(Mutex::new(Collected { wanted, tensors: Vec::new(), stopped: false }));
+        let outcome = {
             let _inside = enter(Active::Collecting(collected.clone()));
-            let _recorded = enable_grad();
+            let (_recorded, _counted) = (enable_grad(), Counted::new());
             let _cast = self.autocast.begin();
-            random::replay(self.generator.clone(), || (self.again)(&inputs))?;
+            random::replay(self.generator.clone(), || (self.again)(&inputs))
+        };
+        let mut collected = collected.lock();
+        match outcome {
+            Err(error) if !collected.stopped => Err(error),
+            _ => Ok(std::mem::take(&mut collected.tensors)),
         }
-        let tensors = std::mem::take(&mut collected.lock().tensors);
-        Ok(tensors)
     }
 }

@@ -5,7 +5,7 @@
 
 use super::mode::{enable_grad, no_grad};
 use super::node::{Backward, Edge, Function, Grads, Keeps, Node};
-use super::saved::Taken;
+use super::saved::{Kept, Taken};
 use super::waiting::{AddressHasher, ByNode, NodeId, ReadyNodes, Waiting, id};
 use super::{anomaly, hooks};
 use crate::{Cause, Error, Layout, Result, Tensor};
@@ -178,6 +178,9 @@ impl Run {
     /// Runs all nodes; returns the gradients that were to be captured.
     fn finish(mut self) -> Result<ByNode<SmallVec<[Capture; 1]>>> {
         let _mode = mode(self.pass);
+        if self.first.len() > 1 {
+            show_roots();
+        }
         while let Some(node) = self.ready.pop() {
             self.evaluate(&node)?;
         }
@@ -231,7 +234,7 @@ impl Run {
 
     fn run(&self, node: &Arc<Node>, grads: &mut Grads) -> Result<Grads> {
         // Let go after the derivative is done, by the engine.
-        let saved;
+        let _saved;
         let span = observe::span(&NodeCall { node, grads, kind: Kind::Backward });
         let _span = span.map(Span::failing_on_fault);
         match &node.function {
@@ -248,8 +251,17 @@ impl Run {
                 Ok(Grads::new())
             }
             Function::Derive { saved: kept, derivative } => {
-                saved = unpack(node, kept, self.pass)?;
-                derivative(&Backward { node, saved: &saved, grads })
+                let again = kept.lock().iter().flatten().any(Kept::is_recomputed);
+                let taken = unpack(node, kept, self.pass)?;
+                let results = derivative(&Backward { node, saved: &taken, grads });
+                // What was computed again nobody else may hold: torch lets it go with the derivative.
+                if !again {
+                    _saved = taken;
+                }
+                if node.own && node.hooks.get().is_none() {
+                    grads.clear();
+                }
+                results
             }
             Function::Slices(slices) => match grads.first() {
                 Some(Some(grad)) => {
@@ -270,7 +282,7 @@ impl Run {
         let place = &mut grads[edge.output];
         *place = Some(match place.take() {
             // Nobody else sees the sum, so it may grow where it is.
-            Some(sum) if !self.pass.create_graph && sum.is_sole_owner() => {
+            Some(sum) if !self.pass.create_graph && sum.is_sole_owner() && !seen_as_view(&sum) => {
                 sum.add_(&gradient)?;
                 sum
             }
@@ -288,6 +300,19 @@ impl Run {
             self.ready.push(edge.node.clone());
         }
     }
+}
+
+/// Whether a sum is not to grow where it is, because someone watches and torch does not let views grow.
+fn seen_as_view(sum: &Tensor) -> bool {
+    sum.is_view() && observe::is_watched()
+}
+
+/// Several roots hang on a node of their own in torch.
+#[cold]
+fn show_roots() {
+    let node = Node::new("torch::autograd::GraphRoot", SmallVec::new(), Function::Dropped);
+    let _evaluated = observe::span(&NodeCall { node: &node, grads: &[], kind: Kind::Evaluate });
+    let _run = observe::span(&NodeCall { node: &node, grads: &[], kind: Kind::Backward });
 }
 
 const COUNTED: &str = "every reachable node was counted, and runs after all that lead to it";
@@ -441,6 +466,9 @@ impl Call for NodeCall<'_> {
     fn arguments(&self, visit: &mut dyn FnMut(Argument<'_>)) {
         for grad in self.grads {
             visit(grad.as_ref().map_or(Argument::None, |grad| Argument::Tensor(grad.argument())));
+        }
+        if self.kind == Kind::Backward {
+            (self.grads.len()..self.node.told).for_each(|_| visit(Argument::None));
         }
     }
 

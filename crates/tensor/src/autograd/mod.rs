@@ -37,7 +37,7 @@ pub use mode::{
     enable_grad, in_inference_mode, inference_mode, is_grad_enabled, is_inference_mode, no_grad,
     set_grad_enabled, with_grad_enabled, without_grad,
 };
-pub use node::{Backward, Grads, Saves};
+pub use node::{Backward, Grads, Needless, Saves};
 pub(crate) use node::{next_sequence, skip_number};
 #[doc(hidden)]
 pub use record::record;

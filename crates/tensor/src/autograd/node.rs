@@ -61,6 +61,27 @@ impl Saves {
     }
 }
 
+/// Inputs whose elements a derivative can do without, though [`Saves`] names them.
+///
+/// Each is told by a function from the inputs that get gradients to those that are not needed, as bits.
+#[derive(Clone, Copy)]
+pub enum Needless {
+    /// None.
+    No,
+    /// They are missing among what was kept.
+    Missing(fn(u8) -> u8),
+    /// Tensors without memory that lie as they did are kept in their place.
+    Layouts(fn(u8) -> u8),
+}
+
+impl Needless {
+    /// Two factors, the first with this number: each is needed for the gradient of the other only.
+    pub const fn factor<const FIRST: u8>(gets: u8) -> u8 {
+        let [a, b] = [gets >> FIRST & 1, gets >> (FIRST + 1) & 1];
+        ((1 - b) | (1 - a) << 1) << FIRST
+    }
+}
+
 pub(super) type Derivative = dyn Fn(&Backward<'_>) -> Result<Grads> + Send + Sync;
 
 /// One recorded call, or the end of a path at a leaf.
@@ -78,6 +99,10 @@ pub(crate) struct Node {
     pub(super) function: Function,
     /// Whether the derivative does without gradients that did not come.
     pub(super) takes_missing: bool,
+    /// Whether the derivative is a program's own, which lets the gradients go that it was given.
+    pub(super) own: bool,
+    /// Of how many outputs observers are told, where it is more than have gradients.
+    pub(super) told: usize,
     /// What a program hung on the node.
     pub(super) hooks: OnceLock<Box<NodeHooks>>,
     /// Where the call was made, if someone may want to know.
@@ -177,7 +202,19 @@ impl Node {
         function: Function,
     ) -> Node {
         let (thread, outputs, hooks) = (thread::number(), SmallVec::new(), OnceLock::new());
-        Node { sequence, thread, name, edges, outputs, function, takes_missing: false, hooks, trace: None }
+        Node {
+            sequence,
+            thread,
+            name,
+            edges,
+            outputs,
+            function,
+            takes_missing: false,
+            own: false,
+            told: 0,
+            hooks,
+            trace: None,
+        }
     }
 
     /// The end of all paths that lead to `leaf`.

@@ -4,15 +4,17 @@
 //! work is in [`Recording`], compiled once.
 
 use super::anomaly::Trace;
+use super::checkpoint;
 use super::mode::{check_savable, no_grad};
 use super::node::{
-    Backward, Derivative, Edge, Function, Gradient, Grads, Node, Saves, skip_number, take_sequence,
+    Backward, Derivative, Edge, Function, Gradient, Grads, Needless, Node, Saves, skip_number, take_sequence,
 };
 use super::saved::{Kept, Saved};
 use super::view::{How, Slices, check_change};
 use crate::op::{Forward, Given, InPlace, Inputs, Output};
-use crate::{Error, Key, Result, Tensor};
+use crate::{Error, Key, Result, Tensor, shown};
 use cresset_dispatch::KeySet;
+use cresset_dispatch::observe;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -21,6 +23,14 @@ use std::sync::Arc;
 pub fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
     let mut recording = Recording::new(O::NAME, op.backward_name(inputs), O::SAVES);
     recording.takes_missing = O::TAKES_MISSING;
+    recording.told = O::TOLD;
+    match O::NEEDLESS {
+        Needless::No => {}
+        Needless::Missing(needless) => recording.needless = needless(with_gradients(inputs)),
+        Needless::Layouts(needless) => {
+            (recording.needless, recording.layouts) = (needless(with_gradients(inputs)), true);
+        }
+    }
     inputs.each(|given| recording.input(given));
     recording.check()?;
     let output = {
@@ -33,9 +43,22 @@ pub fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
         recording.output(tensor, (count < O::DIFFERENTIABLE).then_some(count));
         count += 1;
     });
+    recording.check()?;
     let how = recording.how(O::VIEW, O::Output::SEVERAL);
     let node = recording.finish(Box::new(move |ctx: &Backward<'_>| -> Result<Grads> { op.backward(ctx) }));
     Ok(output.map(|i, tensor| if i < O::DIFFERENTIABLE { attach(tensor, &node, i, how) } else { tensor }))
+}
+
+/// The inputs that get gradients, as bits.
+fn with_gradients<I: Inputs>(inputs: I) -> u8 {
+    let (mut gets, mut bit) = (0, 1u8);
+    inputs.each(|given| {
+        if given.tensor().is_some_and(Tensor::requires_grad) {
+            gets |= bit;
+        }
+        bit = bit.wrapping_shl(1);
+    });
+    gets
 }
 
 /// Whether a change of `target`, by a call on tensors with these keys, must be recorded.
@@ -76,7 +99,16 @@ pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: 
     Ok(())
 }
 
+/// The elements that a change is about to overwrite.
 fn copy(tensor: &Tensor) -> Result<Tensor> {
+    if observe::is_watched() && tensor.device().is_cpu() {
+        let copied = shown::cloned_first(tensor)?;
+        if tensor.requires_grad() {
+            // Torch records the copy.
+            skip_number();
+        }
+        return Ok(copied);
+    }
     let _unrecorded = no_grad();
     tensor.copy()
 }
@@ -103,6 +135,12 @@ pub(super) struct Recording {
     refused: Option<Error>,
     outputs: SmallVec<[Gradient; 1]>,
     takes_missing: bool,
+    pub(super) own: bool,
+    told: usize,
+    /// Inputs whose elements are not needed, as bits.
+    needless: u8,
+    /// Whether it is kept how those lie.
+    layouts: bool,
 }
 
 impl Recording {
@@ -120,18 +158,28 @@ impl Recording {
             refused: None,
             outputs: SmallVec::new(),
             takes_missing: false,
+            own: false,
+            told: 0,
+            needless: 0,
+            layouts: false,
         }
     }
 
     #[inline(never)]
     pub(super) fn input(&mut self, given: Given<'_>) {
-        let keeps = self.saves.input(self.edges.len());
+        let number = self.edges.len();
+        let needless = number < 8 && self.needless >> number & 1 == 1;
+        let keeps = self.saves.input(number) && !needless;
         if let Some(tensor) = given.tensor() {
             self.look_at(tensor, keeps);
         }
         self.edges.push(given.tensor().and_then(Tensor::edge));
         if self.saves.inputs() {
-            self.saved.push(if keeps { Kept::input(given) } else { Kept::Nothing });
+            self.saved.push(match given {
+                _ if keeps => Kept::input(given),
+                Given::Tensor(tensor) if needless && self.layouts => Kept::layout(tensor),
+                _ => Kept::Nothing,
+            });
         }
     }
 
@@ -146,6 +194,7 @@ impl Recording {
     }
 
     pub(super) fn check(&mut self) -> Result<()> {
+        checkpoint::stop_if_complete()?;
         self.refused.take().map_or(Ok(()), Err)
     }
 
@@ -186,6 +235,8 @@ impl Recording {
         let mut node = Node::numbered(self.sequence, self.name, self.edges, function);
         node.outputs = self.outputs;
         node.takes_missing = self.takes_missing;
+        node.own = self.own;
+        node.told = self.told;
         node.trace = Trace::here(self.op);
         Arc::new(node)
     }

@@ -33,9 +33,20 @@ impl Kept {
         }
     }
 
+    /// Keeps how a tensor lies, and none of its elements.
+    pub(super) fn layout(tensor: &Tensor) -> Kept {
+        let elements = tensor.without_memory();
+        Kept::Tensor(Saved { version: elements.version(), elements, place: Place::Own })
+    }
+
     /// Keeps a tensor, or what it takes to compute it again.
     pub(super) fn tensor(saved: Saved) -> Kept {
         checkpoint::keep(saved)
+    }
+
+    /// Whether it takes a call of a checkpoint to have it.
+    pub(super) fn is_recomputed(&self) -> bool {
+        matches!(self, Kept::Recomputed(_))
     }
 
     /// The argument; in its place in the graph, if the pass is `recorded` itself.

@@ -20,7 +20,7 @@ pub use inputs::{Given, Inputs, Operand, Swap};
 pub use output::{Output, Spec};
 
 use crate::autocast;
-use crate::autograd::{self, Backward, Grads, How, Saves};
+use crate::autograd::{self, Backward, Grads, How, Needless, Saves};
 use crate::ops;
 use crate::{Cause, Device, Error, Key, Result, Tensor};
 pub use cresset_dispatch::Table;
@@ -36,6 +36,10 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
     const BACKWARD: &'static str = "";
     /// What the derivative needs to see again.
     const SAVES: Saves = Saves::Nothing;
+    /// What of that it can do without, depending on who gets a gradient.
+    const NEEDLESS: Needless = Needless::No;
+    /// Of how many outputs observers of its node are told, where torch gives more of them gradients.
+    const TOLD: usize = 0;
     /// Whether the output only shows elements of the first input, and the derivative is no more
     /// than that of looking. Changes in place are then traced through it; without this they
     /// are refused while gradients are recorded.

@@ -2,7 +2,7 @@
 
 use super::pair::{self, Pair, meet};
 use super::{scalar_argument, scaled};
-use crate::autograd::Saves;
+use crate::autograd::{Needless, Saves};
 use crate::op::{InPlace, Operand, Shown, kernel_table};
 use crate::{
     Backward, Cause, DType, Error, Grads, Inputs, Kernel, Op, Result, Scalar, Spec, Tensor, cpu, grads, shown,
@@ -199,6 +199,7 @@ impl Op for Mul {
     const NAME: &'static str = "aten::mul";
     const BACKWARD: &'static str = "MulBackward0";
     const SAVES: Saves = Saves::Inputs;
+    const NEEDLESS: Needless = Needless::Missing(Needless::factor::<0>);
     type Inputs<'a> = Pair<'a>;
     type Output = Tensor;
 
@@ -258,6 +259,8 @@ impl Op for Div {
     const NAME: &'static str = "aten::div";
     const BACKWARD: &'static str = "DivBackward0";
     const SAVES: Saves = Saves::Inputs;
+    /// The dividend matters for the gradient of the divisor only.
+    const NEEDLESS: Needless = Needless::Missing(|gets| u8::from(gets & 2 == 0));
     type Inputs<'a> = Pair<'a>;
     type Output = Tensor;
 

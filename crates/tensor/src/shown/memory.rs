@@ -51,17 +51,26 @@ pub(crate) fn empty_like(x: &Tensor, order: Argument<'_>) -> Result<Tensor> {
     within(NAME, [x], &more, || empty_strided(&kept_layout(NAME, x)?, x.dtype(), Argument::None))
 }
 
+/// The elements of `x` in memory of their own, by a call that could have a derivative and is not recorded.
+pub(crate) fn cloned_first(x: &Tensor) -> Result<Tensor> {
+    let _span = call("aten::clone", [x], &[Argument::None]);
+    let (_unrecorded, _below) = (crate::no_grad(), below());
+    copied("aten::clone", x)
+}
+
 /// The elements of `x` in memory of their own that lies as `x` does; `order` is what the call says.
 pub(crate) fn cloned(x: &Tensor, order: Argument<'_>) -> Result<Tensor> {
     const NAME: &str = "aten::clone";
-    within(NAME, [x], &[order], || {
-        let out = match x.numel() == 0 || x.layout().is_dense() {
-            true => empty_strided(&kept_layout(NAME, x)?, x.dtype(), Argument::None)?,
-            false => empty_like(x, Argument::None)?,
-        };
-        Copy.call_in_place([&out, x])?;
-        Ok(out)
-    })
+    within(NAME, [x], &[order], || copied(NAME, x))
+}
+
+fn copied(op: &'static str, x: &Tensor) -> Result<Tensor> {
+    let out = match x.numel() == 0 || x.layout().is_dense() {
+        true => empty_strided(&kept_layout(op, x)?, x.dtype(), Argument::None)?,
+        false => empty_like(x, Argument::None)?,
+    };
+    Copy.call_in_place([&out, x])?;
+    Ok(out)
 }
 
 /// The numbers from 0 on, as torch's kernels make them: with a start if `from_start`, and then of a type,

@@ -5,7 +5,7 @@
 use super::product::{left_gradient, right_gradient};
 use super::vector::{column, column_of, infer_mv, row};
 use super::{infer_product, multiply_added, product_flops, same_dtype, scaled_arguments};
-use crate::autograd::Saves;
+use crate::autograd::{Needless, Saves};
 use crate::op::{InPlace, kernel_table};
 use crate::ops::scaled;
 use crate::{Backward, Cause, Device, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, grads, shown};
@@ -42,7 +42,8 @@ macro_rules! added {
         impl Op for $op {
             const NAME: &'static str = $name;
             const BACKWARD: &'static str = $backward;
-            const SAVES: Saves = Saves::Inputs;
+            const SAVES: Saves = Saves::InputsFrom(1);
+            const NEEDLESS: Needless = Needless::Layouts(Needless::factor::<1>);
             type Inputs<'a> = [&'a Tensor; 3];
             type Output = Tensor;
 

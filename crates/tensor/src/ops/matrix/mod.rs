@@ -48,8 +48,11 @@ fn same_dtype(op: &'static str, a: &Tensor, b: &Tensor) -> Result<()> {
     Err(Error::new(Cause::DType, op, text))
 }
 
+/// As torch counts, also where operands do not fit together: rows of the first times elements of the second.
 fn product_flops(a: &Tensor, b: &Tensor) -> u64 {
-    2 * a.numel() as u64 * b.shape().last().copied().unwrap_or(1) as u64
+    let depth = a.shape().last().copied().unwrap_or(1).max(1);
+    let stack = if a.dim() == 3 { a.shape()[0].max(1) } else { 1 };
+    2 * (a.numel() / depth / stack * b.numel()) as u64
 }
 
 /// Multiplies on the host: `out = alpha * a @ b + beta * out`, for matrices or stacks of them.

@@ -3,7 +3,8 @@
 use super::super::broadcast;
 use super::{infer_product, inner_differ, multiply, product_flops};
 use crate::autocast;
-use crate::autograd::{self, Saves};
+use crate::autograd::{self, Needless, Saves};
+use crate::composite::composite_counting;
 use crate::op::kernel_table;
 use crate::{
     Backward, Cause, Device, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, composite, grads, shown,
@@ -36,6 +37,7 @@ impl Op for Mm {
     const NAME: &'static str = "aten::mm";
     const BACKWARD: &'static str = "MmBackward0";
     const SAVES: Saves = Saves::Inputs;
+    const NEEDLESS: Needless = Needless::Layouts(Needless::factor::<0>);
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
@@ -76,6 +78,7 @@ impl Op for Bmm {
     const NAME: &'static str = "aten::bmm";
     const BACKWARD: &'static str = "BmmBackward0";
     const SAVES: Saves = Saves::Inputs;
+    const NEEDLESS: Needless = Needless::Layouts(Needless::factor::<0>);
     type Inputs<'a> = [&'a Tensor; 2];
     type Output = Tensor;
 
@@ -140,7 +143,8 @@ impl Tensor {
         if self.shape().last() != Some(&inner) {
             // Torch finds out inside.
             let inside = (self.dim(), other.dim()) == (2, 2);
-            let _inner = inside.then(|| shown::call(Mm::NAME, [self, other], &[]));
+            let count = || product_flops(self, other);
+            let _inner = inside.then(|| composite_counting(Mm::NAME, [self, other], |_| {}, count));
             if [self, other].iter().any(|operand| operand.requires_grad()) {
                 autograd::skip_number();
             }

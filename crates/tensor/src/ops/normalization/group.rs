@@ -41,6 +41,7 @@ impl Op for NativeGroupNorm {
     const BACKWARD: &'static str = "NativeGroupNormBackward0";
     const SAVES: Saves = Saves::AndOutputsFrom(1);
     const DIFFERENTIABLE: usize = 1;
+    const TOLD: usize = 3;
     type Inputs<'a> = Affine<'a>;
     type Output = [Tensor; 3];
 
