@@ -27,7 +27,7 @@ impl Tensor {
         if same && !to.copy && to.memory_format.suits(self.layout()) {
             return Ok(self.clone());
         }
-        ToCopy { dtype, device, memory_format: to.memory_format }.call([self])
+        ToCopy { dtype, device, memory_format: to.memory_format, names_layout: false }.call([self])
     }
 
     /// A gradient of this tensor as `like` says, which takes all of it where torch names everything.
@@ -47,7 +47,8 @@ impl Tensor {
         if (like.dtype, like.device) == (self.dtype(), self.device()) {
             return Ok(self.clone());
         }
-        ToCopy { dtype: like.dtype, device: like.device, memory_format: MemoryFormat::Preserve }.call([self])
+        let Options { dtype, device, .. } = like;
+        ToCopy { dtype, device, memory_format: MemoryFormat::Preserve, names_layout: true }.call([self])
     }
 
     /// This tensor as `like` is, for an operator that torch has say so.

@@ -4,7 +4,7 @@ use super::anew::weigh_the_same;
 use super::{held, ones, statistical, statistics, tensor, zeros};
 use crate::{Buffer, Forward, Hooks, Module, Parameter, Training, check};
 use cresset_tensor::ops::BatchNorm;
-use cresset_tensor::{Result, Tensor, no_grad};
+use cresset_tensor::{Result, Tensor};
 
 statistical! {
     /// Batches `[batch, channels]` or `[batch, channels, length]` without the mean and spread of
@@ -58,7 +58,6 @@ batches! {
 
 /// Counts a batch, and says how far the running statistics are to move.
 fn count(seen: &Buffer, momentum: Option<f64>) -> Result<f64> {
-    let _guard = no_grad();
     let seen = seen.tensor();
     seen.add_(1)?;
     match momentum.filter(|_| !weigh_the_same()) {

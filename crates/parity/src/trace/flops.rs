@@ -20,7 +20,7 @@ pub(super) fn flops(node: &Node<'_>) -> Option<u64> {
 }
 
 fn product(a: &[u64], b: &[u64]) -> Option<u64> {
-    let ([m, k], [_, n]) = (a, b) else { return None };
+    let ([m, _], [k, n]) = (a, b) else { return None };
     2u64.checked_mul(*m)?.checked_mul(*k)?.checked_mul(*n)
 }
 

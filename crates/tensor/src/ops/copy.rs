@@ -204,6 +204,8 @@ pub struct ToCopy {
     pub device: Device,
     /// The order in which the elements of the copy lie.
     pub memory_format: MemoryFormat,
+    /// Whether observers are told that it is a plain tensor, as where everything is named.
+    pub names_layout: bool,
 }
 
 impl Op for ToCopy {
@@ -246,7 +248,8 @@ impl ToCopy {
     fn visit(&self, x: &Tensor, visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
         visit(if self.dtype == x.dtype() { Argument::None } else { shown::dtype_code(self.dtype) });
-        [Argument::None, Argument::None, Argument::None].into_iter().for_each(&mut *visit);
+        visit(if self.names_layout { shown::STRIDED } else { Argument::None });
+        [Argument::None, Argument::None].into_iter().for_each(&mut *visit);
         visit(Argument::Bool(false));
         visit(self.memory_format.argument());
     }

@@ -4,7 +4,7 @@ use super::{infer_like, map2};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::ops::unary::kind;
-use crate::{Backward, Grads, Kernel, Op, Result, Spec, Tensor, grads};
+use crate::{Backward, DType, Device, Grads, Kernel, Op, Result, Spec, Tensor, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Float, functions};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
@@ -97,6 +97,21 @@ impl Kernel for GeluBackward {
 
     fn infer(&self, [grad, x]: [&Tensor; 2]) -> Result<Spec> {
         infer_like(Self::NAME, grad, x)
+    }
+
+    /// Torch's library for the exact derivative copies gradients that do not lie in rows.
+    fn shown(&self, inputs: [&Tensor; 2]) -> Result<Option<Tensor>> {
+        let [grad, x] = inputs;
+        let by_library =
+            self.approximate == Approximate::None && x.dtype() == DType::F32 && x.is_contiguous();
+        if !by_library || grad.is_contiguous() {
+            return Ok(None);
+        }
+        let out = self.room(inputs)?;
+        let copies = if grad.layout().is_dense() { 2 } else { 1 };
+        let _copies: Vec<_> = (0..copies).map(|_| self.room(inputs)).collect::<Result<_>>()?;
+        self.fill(inputs, &out, Device::CPU)?;
+        Ok(Some(out))
     }
 
     fn cpu(&self, [grad, x]: [&Tensor; 2], out: &Tensor) -> Result<()> {

@@ -43,7 +43,7 @@ macro_rules! attributes {
 /// Declares the in-place form of an operator that has one.
 macro_rules! in_place {
     ($op:ident = $name:literal, $kind:ident, $method:ident; $($rest:tt)*) => {};
-    ($op:ident = $name:literal, $kind:ident, $method:ident, $change:ident; $($field:ident: $ty:ty),*) => {
+    ($op:ident = $name:literal, $kind:ident, $method:ident, $change:ident $(, through $shown:ident)?; $($field:ident: $ty:ty),*) => {
         impl InPlace for $op {
             const IN_PLACE: &'static str = concat!($name, "_");
             kernel_table!(in place $op);
@@ -51,6 +51,12 @@ macro_rules! in_place {
             fn cpu_in_place(&self, [x]: [&Tensor; 1]) -> Result<()> {
                 kind::$kind::change(*self, x)
             }
+
+            $(
+                fn shown_in_place(&self, [x]: [&Tensor; 1]) -> Result<Shown> {
+                    Ok($shown(x).into())
+                }
+            )?
         }
 
         impl Tensor {
@@ -65,7 +71,8 @@ macro_rules! in_place {
 /// A few lines per activation: the operator with its attributes, its name, its method and in-place method, what
 /// its derivative is given; its value; its derivative.
 ///
-/// After `shows` stands the function that finds the output with the calls that torch's kernel makes.
+/// After `shows` stands the function that finds the output with the calls that torch's kernel makes, and after `and
+/// in place` the one that opens the call by which torch changes elements.
 ///
 /// The head says how element types are treated (see `unary::kind`) and which functions of elements
 /// these are.
@@ -73,7 +80,7 @@ macro_rules! activations {
     ($kind:ident, $function:ident of $number:ident:
         $($(#[$doc:meta])* $op:ident $({ $($field:ident: $ty:ty),+ })? = $name:literal, $method:ident $(, $change:ident)?:
             saves $saves:ident $(, if $check:ident)?,
-            $(shows $shown:ident,)?
+            $(shows $shown:ident $(and in place $shown_in_place:ident)?,)?
             |$x:ident| $value:expr,
             |$grad:ident, $saved:ident| $derivative:expr;)*) => {$(
         attributes!($(#[$doc])* $op $($($field: $ty),+)?);
@@ -130,7 +137,7 @@ macro_rules! activations {
             }
         }
 
-        in_place!($op = $name, $kind, $method $(, $change)?; $($($field: $ty),+)?);
+        in_place!($op = $name, $kind, $method $(, $change)? $($(, through $shown_in_place)?)?; $($($field: $ty),+)?);
     )*};
 }
 

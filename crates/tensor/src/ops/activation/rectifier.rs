@@ -3,15 +3,15 @@
 use super::{activations, attributes, derivatives, in_place};
 use crate::autograd::Saves;
 use crate::composite::composite;
-use crate::op::{InPlace, kernel_table};
+use crate::op::{InPlace, Shown, kernel_table};
 use crate::ops::unary::kind;
 use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, grads, shown};
-use cresset_dispatch::observe::Argument;
+use cresset_dispatch::observe::{Argument, Span};
 use cresset_kernels::{Float, Number, functions};
 
 activations! { number, NumberUnary of Number:
     /// The larger of each element and 0.
-    Relu = "aten::relu", relu, relu_: saves Outputs, shows through_clamp_min,
+    Relu = "aten::relu", relu, relu_: saves Outputs, shows through_clamp_min and in place through_clamp_min_,
         |x| functions::Relu.apply(x),
         |grad, y| ThresholdBackward { threshold: Scalar::Int(0) }.call([grad, y]);
     /// `x`, or `value` where `x` does not exceed the `threshold`.
@@ -54,6 +54,11 @@ derivatives! {
 /// Torch asks another operator for the larger of each element and 0.
 fn through_clamp_min(op: &Relu, inputs: [&Tensor; 1]) -> Result<Tensor> {
     shown::within("aten::clamp_min", inputs, &[Argument::Int(0)], || op.computed(inputs))
+}
+
+/// The same in place.
+fn through_clamp_min_(x: &Tensor) -> Option<Span> {
+    shown::call("aten::clamp_min_", [x], &[Argument::Int(0)])
 }
 
 /// With what tells inputs from outputs at the end: these are inputs.

@@ -350,9 +350,9 @@ fn backward_plain(
     let empties = empties(wanted, x.dtype())?;
     let [window, count] = unfolded(weight, grad.shape());
     let rows = [weight.shape()[0], window];
-    weight.view(rows)?;
     let (mut room, mut scratch) = ([None, None, None], Vec::new());
     if let Some(empty) = &empties[0] {
+        weight.view(rows)?;
         scratch.push(grad.contiguous()?);
         let to_x = shown::grown_as(empty, x, order)?;
         if images {
