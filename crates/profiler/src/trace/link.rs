@@ -2,7 +2,7 @@
 
 use super::carry::{Carry, Forward};
 use super::record::{EventKind, NONE, Record};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A forward call and the derivative it caused, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,8 @@ pub(crate) struct Link {
 /// The links, in the order the derivatives ran.
 ///
 /// A number is shared by all calls around the one that made the node; the last of them,
-/// being the innermost, is the one that is linked, as in torch. `threads` maps the index of
+/// being the innermost, is the one that is linked, as in torch, and with the first of the derivatives
+/// where a graph is run more than once. `threads` maps the index of
 /// a thread to the number calls know it by.
 pub(super) fn links(records: &[Record], threads: &[u32], carry: &Carry) -> Vec<Link> {
     let mut last: HashMap<(u32, u64), u32> = HashMap::new();
@@ -42,6 +43,8 @@ pub(super) fn links(records: &[Record], threads: &[u32], carry: &Carry) -> Vec<L
     let derivatives = (0..).zip(records).filter(|(_, record)| is_derivative(record));
     let mut links: Vec<Link> = derivatives.filter_map(link).collect();
     links.sort_by_key(|link| records[link.backward as usize].start);
+    let mut linked = HashSet::new();
+    links.retain(|link| linked.insert(link.forward));
     links
 }
 
@@ -75,6 +78,7 @@ mod tests {
             numbered(EventKind::Backward, 4, 7, 1),
             numbered(EventKind::Backward, 5, 9, 1),
             numbered(EventKind::Backward, 6, 8, 2),
+            numbered(EventKind::Backward, 7, 7, 1),
         ];
         let links = links(&records, &[1], &Carry::default());
         assert_eq!(links, [Link { forward: 1, backward: 4, earlier: None }]);

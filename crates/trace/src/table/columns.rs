@@ -136,10 +136,19 @@ fn source<'a>(table: &Table<'a>) -> Option<Column<'a>> {
     Some(Column { title: "Source Location".to_owned(), width, is_left: true, cell: Box::new(cell) })
 }
 
+/// Torch's operators that torch has a formula for: with others, tables could not be compared.
+const COUNTED: [&str; 7] = ["add", "mul", "mm", "addmm", "bmm", "baddbmm", "conv2d"];
+
+/// What a row shows: operators of one's own count as they say.
+fn counted(row: &Row) -> u64 {
+    let shows = row.key.strip_prefix("aten::").is_none_or(|name| COUNTED.contains(&name));
+    if shows { row.flops } else { 0 }
+}
+
 fn flops<'a>(table: &Table<'a>) -> Option<Column<'a>> {
-    let counts = table.rows.iter().map(|row| row.flops).filter(|&flops| flops > 0);
+    let counts = table.rows.iter().map(counted).filter(|&flops| flops > 0);
     let (unit, scale) = flops_unit(counts.min().filter(|_| table.has_flops)?);
-    let cell = move |row: &Row| match row.flops {
+    let cell = move |row: &Row| match counted(row) {
         0 => "--".to_owned(),
         flops => format!("{:8.3}", flops as f64 * scale),
     };
