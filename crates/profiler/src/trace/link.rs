@@ -43,8 +43,9 @@ pub(super) fn links(records: &[Record], threads: &[u32], carry: &Carry) -> Vec<L
     let derivatives = (0..).zip(records).filter(|(_, record)| is_derivative(record));
     let mut links: Vec<Link> = derivatives.filter_map(link).collect();
     links.sort_by_key(|link| records[link.backward as usize].start);
-    let mut linked = HashSet::new();
-    links.retain(|link| linked.insert(link.forward));
+    // A derivative that is run again has its arrow already: torch draws one.
+    let mut drawn = HashSet::new();
+    links.retain(|link| link.forward == NONE || drawn.insert(link.forward));
     links
 }
 
@@ -94,5 +95,8 @@ mod tests {
         let records = [outer, numbered(EventKind::Backward, 30, 7, 1)];
         let earlier = Some(Forward { tid: 99, start: 20, stack: 5 });
         assert_eq!(links(&records, &[1], &carry), [Link { forward: NONE, backward: 1, earlier }]);
+
+        let others = [numbered(EventKind::Backward, 30, 7, 1), numbered(EventKind::Backward, 40, 7, 1)];
+        assert_eq!(links(&others, &[1], &carry).len(), 2, "calls of earlier pieces are not one call");
     }
 }
