@@ -8,9 +8,9 @@ use crate::{Forward, Hooks, Module, Overwrite, Parameter, Training, functional};
 use cresset_tensor::ops::Approximate;
 use cresset_tensor::{Result, Tensor};
 
-/// A line per activation without options: the method that computes it.
+/// A line per activation without options: the method that computes it, with its arguments if it has any.
 macro_rules! fixed {
-    ($($(#[$doc:meta])* $name:ident: $method:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $method:ident $(($($argument:expr),+))?;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, Module)]
         pub struct $name;
@@ -19,7 +19,7 @@ macro_rules! fixed {
             type Output = Tensor;
 
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
-                input.$method()
+                input.$method($($($argument),+)?)
             }
         }
     )*};
@@ -54,7 +54,7 @@ fixed! {
     /// The larger of each element and 0.
     Relu: relu;
     /// Elements kept within 0 and 6.
-    Relu6: relu6;
+    Relu6: hardtanh(0.0, 6.0);
     /// `1 / (1 + e^-x)`
     Sigmoid: sigmoid;
     /// The hyperbolic tangent.
