@@ -37,6 +37,20 @@ struct Composite<I, F, C> {
     flops: C,
 }
 
+impl<I: Inputs, F, C> Composite<I, F, C> {
+    /// Those of a product of matrices, which torch counts by sizes even if it cannot be made.
+    fn matrix_flops(&self) -> u64 {
+        let mut sizes = Vec::new();
+        self.inputs.each(|given| sizes.extend(given.tensor().map(|tensor| tensor.shape().to_vec())));
+        match &sizes[..] {
+            [a, b] if a.len() == 2 && b.len() == 2 => {
+                [2, a[0], a[1], b[1]].into_iter().fold(1u64, |all, size| all.saturating_mul(size as u64))
+            }
+            _ => 0,
+        }
+    }
+}
+
 impl<I: Inputs, F: Fn(&mut dyn FnMut(Argument<'_>)), C: Fn() -> u64> Call for Composite<I, F, C> {
     fn name(&self) -> Name<'_> {
         Name::Static(self.name)
@@ -57,6 +71,9 @@ impl<I: Inputs, F: Fn(&mut dyn FnMut(Argument<'_>)), C: Fn() -> u64> Call for Co
 
     /// A sum or product that an operator makes of tensors counts as one that a program makes.
     fn flops(&self) -> u64 {
+        if self.name == "aten::mm" {
+            return self.matrix_flops();
+        }
         if !matches!(self.name, "aten::add" | "aten::mul") {
             return (self.flops)();
         }

@@ -51,8 +51,8 @@ impl Tensor {
         ToCopy { dtype, device, memory_format: MemoryFormat::Preserve, names_layout: true }.call([self])
     }
 
-    /// This tensor as `like` is, for an operator that torch has say so.
-    pub(crate) fn type_as(&self, like: &Tensor) -> Result<Tensor> {
+    /// This tensor with the element type and on the device of `like`.
+    pub fn type_as(&self, like: &Tensor) -> Result<Tensor> {
         let _span = composite("aten::type_as", [self, like], |_| {});
         self.to_options((like.dtype(), like.device()).into())
     }

@@ -35,8 +35,11 @@ impl Tensor {
     pub fn zeros(shape: impl AsRef<[usize]>, options: impl Into<Options>) -> Result<Tensor> {
         let (shape, told) = (shape.as_ref(), Told::now(options));
         let _made = shown::factory();
+        // Without a tensor among its arguments torch cannot say whose derivative it would be.
+        let unnumbered = shown::inside();
         let _span = told.sized("aten::zeros", shape, &[]);
-        let out = told.empty(shape)?;
+        let out = told.empty_by(shape, told.written())?;
+        drop(unnumbered);
         out.zero_()?;
         Ok(out)
     }
@@ -193,11 +196,19 @@ impl Told {
 
     /// New memory, contents undefined.
     pub(crate) fn empty(self, shape: &[usize]) -> Result<Tensor> {
+        self.empty_by(shape, self.arguments())
+    }
+
+    /// As [`empty`](Told::empty), by a call that says this of element type, layout, device and pinning.
+    fn empty_by(
+        self,
+        shape: &[usize],
+        [dtype, layout, device, pinned]: [Argument<'static>; 4],
+    ) -> Result<Tensor> {
         let make = || Tensor::uninit(shape, self.options.dtype, self.options.device);
         if !observe::is_watched() {
             return make();
         }
-        let [dtype, layout, device, pinned] = self.arguments();
         let sizes = shown::ints(shape);
         let more = [Argument::Ints(&sizes), dtype, layout, device, pinned, Argument::None];
         shown::within("aten::empty", shown::NOTHING, &more, make)

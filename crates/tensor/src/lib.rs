@@ -52,5 +52,5 @@ pub use out::CallOut;
 pub use random::{RandomState, manual_seed, random_state, set_random_state};
 pub use range::Arange;
 pub use sizes::{Size, Sizes};
-pub use storage::{DeviceMemory, Memory, Storage, host_bytes_allocated};
+pub use storage::{DeviceMemory, Memory, Storage, host_bytes_allocated, limit_host_bytes};
 pub use tensor::Tensor;

@@ -2,6 +2,7 @@
 
 use crate::{Cause, DType, Device, Error, Layout, Result, Tensor, shown};
 use cresset_dispatch::observe::Argument;
+use cresset_kernels::Dims;
 
 /// The element type and the device of a new tensor; `f32` on the host unless said otherwise.
 ///
@@ -170,7 +171,8 @@ impl MemoryFormat {
     /// How new elements lie that are like those of `from`.
     pub(crate) fn layout(self, op: &'static str, from: &Layout) -> Result<Layout> {
         let layout = match self.order() {
-            None if self == MemoryFormat::Preserve => from.dense(),
+            None if self == MemoryFormat::Preserve && from.is_dense() => from.dense(),
+            None if self == MemoryFormat::Preserve => Layout::ordered(from.shape(), &by_stride(from)),
             None => Layout::contiguous(from.shape()),
             Some(order) if order.len() == from.rank() => Layout::ordered(from.shape(), order),
             Some(order) => {
@@ -194,6 +196,33 @@ impl MemoryFormat {
             formats.into_iter().find(|format| format.order().is_some_and(|order| lies_in(layout, order)));
         self == MemoryFormat::Preserve || self == found.unwrap_or(MemoryFormat::Contiguous)
     }
+}
+
+/// The dimensions as they lie in memory, the outermost first. Where strides leave it open, they keep the
+/// order that they are counted in, as torch has it.
+fn by_stride(layout: &Layout) -> Dims {
+    let (shape, strides) = (layout.shape(), layout.strides());
+    // Whether the first lies outside of the second; none where one of them repeats.
+    let outside = |a: usize, b: usize| match (strides[a], strides[b]) {
+        (0, _) | (_, 0) => None,
+        (one, other) if one == other => (shape[a] > shape[b]).then_some(true),
+        (one, other) => Some(one > other),
+    };
+    let mut inner_first: Dims = (0..shape.len()).rev().collect();
+    for from in 1..inner_first.len() {
+        let mut at = from;
+        for before in (0..from).rev() {
+            match outside(inner_first[before], inner_first[at]) {
+                Some(true) => {
+                    inner_first.swap(before, at);
+                    at = before;
+                }
+                Some(false) => break,
+                None => {}
+            }
+        }
+    }
+    inner_first.into_iter().rev().collect()
 }
 
 /// Whether the strides of `layout` tell that `order` was meant. Where sizes of 1 leave it open they

@@ -14,7 +14,9 @@ pub(crate) use sums::*;
 use crate::op::{Inputs, Operand, Output, below, tell_results};
 pub(crate) use crate::ops::sizes as ints;
 use crate::ops::{ResolveConj, scalar_argument};
-use crate::{DType, Device, Element as _, Layout, Op as _, Result, Scalar, Spec, Tensor, composite, promote};
+use crate::{
+    DType, Device, Element as _, Error, Layout, Op as _, Result, Scalar, Spec, Tensor, composite, promote,
+};
 use cresset_dispatch::key::ThreadKeys;
 use cresset_dispatch::observe::{self, Argument, Span};
 use cresset_kernels::{Dims, with_dtype};
@@ -88,6 +90,14 @@ pub(crate) fn within<I: Inputs, O: Output>(
     outcome
 }
 
+/// Shows a call that torch finds out in that it cannot be made, as the error says.
+pub(crate) fn failed<I: Inputs>(name: &'static str, inputs: I, more: &[Argument<'_>], error: Error) -> Error {
+    let span = call(name, inputs, more);
+    let outcome: Result<()> = Err(error);
+    Span::end(span, &outcome);
+    outcome.expect_err("made above")
+}
+
 /// A number as a tensor of its own, which torch makes of each that meets a tensor.
 pub(crate) fn number(value: Scalar) -> Result<Tensor> {
     let dtype = match value {
@@ -117,6 +127,15 @@ pub(crate) fn over_second(name: &'static str, number: Tensor, tensor: &Tensor) -
     let common = promote::result_type(tensor, Operand::Tensor(&number));
     let converted = [None, converted(&number, common)?];
     Ok(Shown { converted, _inner: inner, _number: Some(number) })
+}
+
+/// What torch calls to change `x`, where that is another operator than the one that is asked.
+pub(crate) fn changed_by(name: &'static str, x: &Tensor) -> Shown {
+    match name {
+        "aten::abs_" => call("aten::abs", [x, x], &[]).into(),
+        "aten::relu_" => call("aten::clamp_min_", [x], &[Argument::Int(0)]).into(),
+        _ => Shown::default(),
+    }
 }
 
 /// What a kernel was shown to make on its way, kept until it is done. Dropped in this order.

@@ -54,6 +54,17 @@ impl Inner {
     }
 }
 
+/// What tensors may hold on the host at most, in bytes.
+static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Smaller requests are always met.
+const LIMITED: usize = 4096;
+
+/// Limits the host memory of all tensors together: what would need more is an error, in the place of
+/// a process that the system ends. For programs that somebody else wrote.
+pub fn limit_host_bytes(bytes: u64) {
+    LIMIT.store(bytes, Relaxed);
+}
+
 /// Bytes of host memory that tensors hold now.
 pub fn host_bytes_allocated() -> u64 {
     tally::total()
@@ -219,8 +230,20 @@ impl Storage {
 
 #[inline]
 fn host(bytes: usize, dtype: DType) -> Result<Buffer> {
+    if bytes >= LIMITED {
+        within_limit(bytes as u64)?;
+    }
     let buffer = if dtype == DType::Bool { Buffer::zeroed(bytes) } else { Buffer::uninit(bytes) };
     buffer.map_err(|failed| Error::new(Cause::Memory, "", failed))
+}
+
+fn within_limit(bytes: u64) -> Result<()> {
+    let limit = LIMIT.load(Relaxed);
+    if limit == u64::MAX || host_bytes_allocated().saturating_add(bytes) <= limit {
+        return Ok(());
+    }
+    let text = format_args!("{bytes} bytes more than tensors hold are over the limit of {limit} bytes");
+    Err(Error::new(Cause::Memory, "", text))
 }
 
 /// Counts memory that was taken or given back, and tells who listens.

@@ -1,6 +1,7 @@
 //! Rules of the graph: what is recorded, what is refused, what happens twice.
 
 use cresset_tensor::autograd::{Pass, backward, grad};
+use cresset_tensor::ops::BatchNorm;
 use cresset_tensor::{Cause, Tensor, no_grad};
 
 fn leaf(values: &[f64]) -> Tensor {
@@ -61,6 +62,36 @@ fn a_saved_tensor_that_was_changed_is_an_error_that_names_the_change() {
         "MulBackward0: a tensor of shape [2] that the gradient needs was changed in place by aten::add_: \
          it was saved at version 0 and is at version 1; change a copy instead"
     );
+}
+
+#[test]
+fn a_part_of_the_graph_that_keeps_nothing_can_be_run_again() {
+    let x = leaf(&[1.0, 2.0, 3.0, 4.0]);
+    let turned = x.view([2, 2]).unwrap().t().unwrap();
+    for _ in 0..2 {
+        // Only what is computed of it anew keeps something.
+        turned.sin().unwrap().sum().unwrap().backward().unwrap();
+    }
+    let expected: Vec<f64> = f64s(&x).iter().map(|x| 2.0 * x.cos()).collect();
+    let gradient = f64s(&x.grad().unwrap());
+    assert!(gradient.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "{gradient:?}");
+}
+
+#[test]
+fn the_output_of_a_normalization_may_be_changed_in_place() {
+    let values: Vec<f64> = (0..24).map(|i| f64::from(i * 7 % 11) - 5.0).collect();
+    let training = BatchNorm { training: true, ..BatchNorm::default() };
+    let gradient = |in_place: bool| {
+        let x = Tensor::from_slice(&values, [4, 3, 2]).unwrap().with_grad().unwrap();
+        let y = x.batch_norm([None; 2], None, None, training).unwrap();
+        if in_place {
+            y.relu_().unwrap();
+        }
+        let y = if in_place { y } else { y.relu().unwrap() };
+        y.mul(&y).unwrap().mul(&x.detach().unwrap()).unwrap().sum().unwrap().backward().unwrap();
+        f64s(&x.grad().unwrap())
+    };
+    assert_eq!(gradient(true), gradient(false));
 }
 
 #[test]

@@ -404,7 +404,9 @@ fn unpack(node: &Arc<Node>, kept: &Keeps, pass: Pass) -> Result<SmallVec<[Taken;
             "the graph was run before and what the gradient needs is gone; pass retain_graph the first time";
         return Err(Error::new(Cause::Graph, node.name, text));
     };
-    if pass.retain_graph || pass.create_graph {
+    // A node that keeps no tensor can be run again and again.
+    let lasts = !saved.iter().any(|kept| matches!(kept, Kept::Tensor(_) | Kept::Recomputed(_)));
+    if lasts || pass.retain_graph || pass.create_graph {
         return saved.iter().map(|kept| kept.look(node, pass.create_graph)).collect();
     }
     let saved = kept.take();

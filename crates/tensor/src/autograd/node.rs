@@ -31,6 +31,9 @@ pub enum Saves {
     /// So many inputs from the first on, then the outputs. The other inputs are missing among what
     /// was kept.
     FirstAndOutputs(usize),
+    /// So many inputs from the first on, then the outputs from a number on. All others are missing among
+    /// what was kept.
+    FirstAndOutputsFrom(usize, usize),
     /// The inputs, then the outputs from this number on. The other outputs are missing among what was
     /// kept.
     AndOutputsFrom(usize),
@@ -46,18 +49,21 @@ impl Saves {
         match self {
             Saves::Inputs | Saves::Both | Saves::AndOutputsFrom(_) => true,
             Saves::InputsFrom(first) => number >= first,
-            Saves::FirstAndOutputs(count) => number < count,
+            Saves::FirstAndOutputs(count) | Saves::FirstAndOutputsFrom(count, _) => number < count,
             Saves::Nothing | Saves::Outputs => false,
         }
     }
 
     pub(super) fn outputs(self) -> bool {
-        matches!(self, Saves::Outputs | Saves::Both | Saves::FirstAndOutputs(_) | Saves::AndOutputsFrom(_))
+        !matches!(self, Saves::Nothing | Saves::Inputs | Saves::InputsFrom(_))
     }
 
     /// Whether the output with this number is kept, where any are.
     pub(super) fn output(self, number: usize) -> bool {
-        !matches!(self, Saves::AndOutputsFrom(first) if number < first)
+        match self {
+            Saves::AndOutputsFrom(first) | Saves::FirstAndOutputsFrom(_, first) => number >= first,
+            _ => true,
+        }
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn records_change(keys: KeySet, target: &Tensor) -> bool {
 
 /// Changes the first input, which thereby becomes the output of the call.
 pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: &Tensor) -> Result<()> {
-    let mut recording = Recording::new(O::IN_PLACE, op.backward_name(inputs), O::SAVES);
+    let mut recording = Recording::new(O::IN_PLACE, op.backward_name_in_place(inputs), O::SAVES);
     inputs.each(|given| recording.input(given));
     recording.check()?;
     check_change(O::IN_PLACE, target)?;

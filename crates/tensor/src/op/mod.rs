@@ -238,6 +238,11 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
         self.write_copy(inputs)
     }
 
+    /// What the node of a change in place is named, where torch has another one for it.
+    fn backward_name_in_place(&self, inputs: Self::Inputs<'_>) -> &'static str {
+        self.backward_name(inputs)
+    }
+
     /// As [`shown`](Kernel::shown), for the form in place: calls what torch's kernel calls before the
     /// change is made. What it gives is kept until then.
     fn shown_in_place(&self, _inputs: Self::Inputs<'_>) -> Result<Shown> {

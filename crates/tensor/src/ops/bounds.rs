@@ -5,7 +5,10 @@ use super::pair::{self, Pair, meet, no_truths, pairs};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, Shown, kernel_table};
 use crate::promote::common_type;
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
+use crate::{
+    Backward, Cause, DType, Error, Grads, Inputs as _, Kernel, Op, Result, Spec, Tensor, autograd, cpu,
+    grads, shown,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, elementwise, functions};
 use std::borrow::Cow;
@@ -303,6 +306,19 @@ impl InPlace for Clamp {
 }
 
 impl Tensor {
+    /// The larger of each element and that of `other`, written over this tensor: torch's `maximum` with `out`.
+    pub fn maximum_(&self, other: &Tensor) -> Result<()> {
+        let inputs = (self, Operand::Tensor(other));
+        let fits = Maximum.infer(inputs)? == Spec::like(self);
+        if !fits || autograd::records_change(inputs.keys(), self) {
+            return ClampMin.call_in_place(inputs);
+        }
+        shown::into_out(Maximum::NAME, [self, other], &[], self, || {
+            let _below = shown::inside();
+            ClampMin.change(inputs, self)
+        })
+    }
+
     /// Each element, but at least `min` and at most `max`, tensors or numbers. If the two cross, `max`
     /// it is. [`clamp_min`](Tensor::clamp_min) and [`clamp_max`](Tensor::clamp_max) take one of them.
     pub fn clamp<'a>(&'a self, min: impl Into<Operand<'a>>, max: impl Into<Operand<'a>>) -> Result<Tensor> {

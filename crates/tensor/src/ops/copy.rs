@@ -48,6 +48,10 @@ impl InPlace for Fill {
     const IN_PLACE: &'static str = "aten::fill_";
     kernel_table!(in place Fill);
 
+    fn backward_name_in_place(&self, _inputs: [&Tensor; 1]) -> &'static str {
+        "FillBackward2"
+    }
+
     fn cpu_in_place(&self, [x]: [&Tensor; 1]) -> Result<()> {
         cpu::change(x, [], |x, []| elementwise::fill(self.value, x))
     }

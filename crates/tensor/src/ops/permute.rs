@@ -129,7 +129,9 @@ impl Tensor {
 
     /// [`transpose`](Tensor::transpose) under the name that NumPy has for it.
     pub fn swapaxes(&self, a: isize, b: isize) -> Result<Tensor> {
-        let _span = composite("aten::swapaxes", [self], |_| {});
+        let _span = composite("aten::swapaxes", [self], |visit| {
+            [a, b].iter().for_each(|&dim| visit(Argument::Int(dim as i64)));
+        });
         self.transpose(a, b)
     }
 
@@ -195,7 +197,10 @@ impl Tensor {
 
     /// [`movedim`](Tensor::movedim) under the name that NumPy has for it.
     pub fn moveaxis(&self, source: &[isize], destination: &[isize]) -> Result<Tensor> {
-        let _span = composite("aten::moveaxis", [self], |_| {});
+        let _span = composite("aten::moveaxis", [self], |visit| {
+            visit(Argument::Ints(&source.written()));
+            visit(Argument::Ints(&destination.written()));
+        });
         self.movedim(source, destination)
     }
 }

@@ -163,8 +163,11 @@ impl Tensor {
     /// As [`softmax`](Tensor::softmax), of the elements converted to `dtype` first.
     pub fn softmax_as(&self, dim: isize, dtype: Option<DType>) -> Result<Tensor> {
         const NAME: &str = "aten::softmax";
-        self.dim_index(NAME, dim)?;
         let _span = composite(NAME, [self], |visit| along_arguments(dim, dtype, visit));
+        self.dim_index(NAME, dim).map_err(|error| {
+            let more = [Argument::Int(dim as i64), Argument::Bool(false)];
+            shown::failed("aten::_softmax", [self], &more, error)
+        })?;
         Softmax { dim }.call([&self.as_floats(NAME, dtype)?])
     }
 
@@ -181,8 +184,11 @@ impl Tensor {
     /// As [`log_softmax`](Tensor::log_softmax), of the elements converted to `dtype` first.
     pub fn log_softmax_as(&self, dim: isize, dtype: Option<DType>) -> Result<Tensor> {
         const NAME: &str = "aten::log_softmax";
-        self.dim_index(NAME, dim)?;
         let _span = composite(NAME, [self], |visit| along_arguments(dim, dtype, visit));
+        self.dim_index(NAME, dim).map_err(|error| {
+            let more = [Argument::Int(dim as i64), Argument::Bool(false)];
+            shown::failed("aten::_log_softmax", [self], &more, error)
+        })?;
         LogSoftmax { dim }.call([&self.as_floats(NAME, dtype)?])
     }
 

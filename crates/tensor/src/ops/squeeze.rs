@@ -1,7 +1,7 @@
 //! Dimensions of size 1, added and taken away.
 
 use super::{check_dims, dim_index};
-use crate::{Backward, Forward, Grads, NamedDim, NamedDims, Op, Result, Tensor, composite, grads};
+use crate::{Backward, Forward, Grads, NamedDim, NamedDims, Op, Result, Tensor, composite, grads, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -81,6 +81,38 @@ squeezes! {
     SqueezeDims { NamedDims } "SqueezeBackward2", |dims, visit| visit(Argument::Ints(&dims.told()));
 }
 
+/// As [`SqueezeDim`], of a result that nobody else has yet, where torch changes what its handle sees.
+#[derive(Clone, Debug)]
+pub(super) struct SqueezeOwn {
+    dims: NamedDims,
+}
+
+impl Op for SqueezeOwn {
+    const NAME: &'static str = "aten::squeeze_";
+    const BACKWARD: &'static str = "SqueezeBackward4";
+    const VIEW: bool = true;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().unsqueeze(self.dims.named()[0])?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Int(self.dims.told()[0]));
+    }
+}
+
+impl Forward for SqueezeOwn {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let layout = x.layout().squeeze(&self.dims);
+        let (shape, strides) = (shown::ints(layout.shape()), shown::ints(layout.strides()));
+        let more = [Argument::Ints(&shape), Argument::Ints(&strides), Argument::None];
+        shown::within("aten::as_strided_", [x], &more, || Ok(x.with_layout(layout)))
+    }
+}
+
 /// The dimensions of size 1 among `dims` again where they were in `shape`.
 fn put_back(grad: &Tensor, shape: &[usize], dims: &[usize]) -> Result<Tensor> {
     let mut grad = grad.clone();
@@ -114,8 +146,17 @@ impl Tensor {
 
     /// Without dimension `dim`, if its size is 1; negative ones count from the back.
     pub fn squeeze_dim(&self, dim: isize) -> Result<Tensor> {
-        let at = Dims::from_slice(&[self.dim_index(SqueezeDim::NAME, dim)?]);
+        let index = self
+            .dim_index(SqueezeDim::NAME, dim)
+            .map_err(|error| shown::failed(SqueezeDim::NAME, [self], &[Argument::Int(dim as i64)], error))?;
+        let at = Dims::from_slice(&[index]);
         SqueezeDim { dims: NamedDims::new(at, &[dim]) }.call([self])
+    }
+
+    /// A result that nobody else has yet, without dimension `dim`, which has size 1.
+    pub(super) fn squeeze_own(&self, dim: isize) -> Result<Tensor> {
+        let at = Dims::from_slice(&[self.dim_index(SqueezeOwn::NAME, dim)?]);
+        SqueezeOwn { dims: NamedDims::new(at, &[dim]) }.call([self])
     }
 
     /// Makes this handle what [`squeeze_dim`](Tensor::squeeze_dim) gives.

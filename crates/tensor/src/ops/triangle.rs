@@ -41,6 +41,14 @@ macro_rules! triangles {
                 Err(Error::new(Cause::Shape, Self::NAME, text))
             }
 
+            /// Torch's kernel reads matrices that follow each other.
+            fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+                let out = self.room([x])?;
+                let plain = if stacked(x) { x.clone() } else { x.contiguous()? };
+                self.fill([&plain], &out, Device::CPU)?;
+                Ok(Some(out))
+            }
+
             fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
                 cpu::map(x, x.dtype(), out, |x, out| $kernel(x, self.diagonal, out))
             }
@@ -65,6 +73,18 @@ macro_rules! triangles {
             }
         }
     )*};
+}
+
+/// Whether matrices follow each other without gaps, however they lie themselves.
+fn stacked(x: &Tensor) -> bool {
+    let (stack, matrix) = x.shape().split_at(x.dim() - 2);
+    let mut step = matrix.iter().product::<usize>();
+    x.numel() == 0
+        || (0..stack.len()).rev().all(|dim| {
+            let fits = x.strides()[dim] == step;
+            step *= stack[dim];
+            fits
+        })
 }
 
 triangles! {

@@ -2,7 +2,7 @@
 
 use super::sizes;
 use crate::sizes::{Sizes, Written, resolve};
-use crate::{Backward, Cause, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
+use crate::{Backward, Cause, Error, Forward, Grads, Op, Result, Tensor, composite, grads, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -79,7 +79,10 @@ impl Tensor {
     /// If the number of elements differs, or strides cannot express it.
     pub fn view(&self, shape: impl Sizes) -> Result<Tensor> {
         let written = shape.written();
-        View { shape: resolve(View::NAME, &written, self.shape())?, written }.call([self])
+        match resolve(View::NAME, &written, self.shape()) {
+            Ok(shape) => View { shape, written }.call([self]),
+            Err(error) => Err(shown::failed(View::NAME, [self], &[Argument::Ints(&written)], error)),
+        }
     }
 
     /// The same elements under the shape of `other`, without copying.
@@ -93,7 +96,11 @@ impl Tensor {
     pub fn reshape(&self, shape: impl Sizes) -> Result<Tensor> {
         let written = shape.written();
         let _span = composite("aten::reshape", [self], |visit| visit(Argument::Ints(&written)));
-        self.reshape_quietly(resolve("aten::reshape", &written, self.shape())?, written)
+        match resolve("aten::reshape", &written, self.shape()) {
+            Ok(shape) => self.reshape_quietly(shape, written),
+            // Torch finds out inside.
+            Err(error) => Err(shown::failed(View::NAME, [self], &[Argument::Ints(&written)], error)),
+        }
     }
 
     /// The same elements under the shape of `other`; copied only where a view cannot express it.
@@ -114,6 +121,7 @@ impl Tensor {
         } else if self.layout().view(&shape).is_some() {
             ReshapeAlias { shape, written }.call([self])
         } else {
+            let written = sizes(&shape);
             UnsafeView { shape, written }.call([&self.copy()?])
         }
     }

@@ -1,6 +1,6 @@
 //! Sums, means and quotients that torch's kernels have other operators put into memory of theirs.
 
-use super::{into_out, meet, plain, reduced, within};
+use super::{converted, into_out, meet, plain, reduced, within};
 use crate::op::Operand;
 use crate::ops::{Mean, Sum, sizes};
 use crate::{DType, Device, Kernel as _, Result, Scalar, Tensor};
@@ -34,11 +34,29 @@ pub(crate) fn mean_into(x: &Tensor, out: &Tensor) -> Result<()> {
     let (none, over) = (sizes(&[]), all_or(x, &[]));
     let more = [Argument::Ints(&none), Argument::Bool(false), Argument::None];
     into_out("aten::mean", [x], &more, out, || {
-        summed(x, &[], &over, Some(out.dtype()), out, || {
+        let sums = wide_sums(out)?;
+        summed(x, &[], &over, Some(sums.dtype()), &sums, || {
             Mean { dims: over.clone().into(), keep: false, dtype: None }.fill([x], out, Device::CPU)
         })?;
-        divide(out, x.numel())
+        divide(&sums, x.numel())?;
+        narrow_sums(out, &sums)
     })
+}
+
+/// Where torch sums for a mean: beside an output of half precision, in single precision.
+pub(crate) fn wide_sums(out: &Tensor) -> Result<Tensor> {
+    match out.dtype() {
+        DType::F16 | DType::BF16 => out.to(DType::F32),
+        _ => Ok(out.clone()),
+    }
+}
+
+/// Says that sums are copied to the output that they were taken apart from; a kernel of ours has filled it.
+pub(crate) fn narrow_sums(out: &Tensor, sums: &Tensor) -> Result<()> {
+    if out.dtype() == sums.dtype() {
+        return Ok(());
+    }
+    within("aten::copy_", [out, sums], &[Argument::Bool(false)], || Ok(out.clone())).map(drop)
 }
 
 /// Says that `x` is divided by a count; a kernel of ours has done so already.
@@ -66,7 +84,9 @@ fn summed(
     let named = sizes(named);
     let dtype = dtype.map_or(Argument::None, super::dtype_code);
     into_out("aten::sum", [x], &[Argument::Ints(&named), Argument::Bool(false), dtype], out, || {
-        reduced(out, x.shape(), over, false)?.fill_(Scalar::Float(0.0))?;
+        let seen = reduced(out, x.shape(), over, false)?;
+        let _converted = converted(x, out.dtype())?;
+        seen.fill_(Scalar::Float(0.0))?;
         fill()
     })
 }

@@ -28,11 +28,11 @@ derivatives! {
     /// `grad * (1 - y * y)`
     TanhBackward = "aten::tanh_backward",
         |grad, y| functions::TanhBackward.apply(grad, y),
-        |upstream, grad, y| upstream.mul(&grad.mul(y)?.mul(-2.0)?);
+        |upstream, grad, y| upstream.mul(&y.mul(-2)?.mul(grad)?);
     /// `grad * y * (1 - y)`
     SigmoidBackward = "aten::sigmoid_backward",
         |grad, y| functions::SigmoidBackward.apply(grad, y),
-        |upstream, grad, y| upstream.mul(&grad.mul(&y.mul(2.0)?.rsub(1.0)?)?);
+        |upstream, grad, y| upstream.mul(&y.mul(-2)?.add(1)?.mul(grad)?);
     /// `grad / (1 + e^(-beta x))`, or `grad` itself where `beta x` exceeds the `threshold`.
     SoftplusBackward { beta: Scalar, threshold: Scalar } = "aten::softplus_backward",
         |grad, x| if x * beta > threshold { grad } else { grad * functions::Sigmoid.apply(x * beta) },

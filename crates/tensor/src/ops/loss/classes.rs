@@ -3,7 +3,7 @@
 use super::nll::Samples;
 use super::{Reduction, reduction_number};
 use crate::autocast;
-use crate::{Cause, Error, Result, Tensor, composite};
+use crate::{Cause, Error, Result, Tensor, composite, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -89,10 +89,15 @@ impl Tensor {
             return Err(Error::new(Cause::Shape, NAME, "expects scores of at least one dimension"));
         }
         let probabilities = self.shape() == target.shape();
-        if !probabilities {
-            check_targets(self, target)?;
-        }
         let scores = self.log_softmax_named(class_dim(self) as isize)?;
+        if !probabilities {
+            check_targets(self, target).map_err(|error| {
+                let weight = how.weight.map_or(Argument::None, |weight| Argument::Tensor(weight.argument()));
+                let reduction = Argument::Int(reduction_number(how.reduction));
+                let more = [weight, reduction, Argument::Int(how.ignore_index)];
+                shown::failed("aten::nll_loss_nd", [&scores, target], &more, error)
+            })?;
+        }
         if probabilities {
             return scores.probability_loss(target, how);
         }

@@ -2,7 +2,8 @@
 
 use super::inner_differ;
 use crate::autocast;
-use crate::{Cause, Error, Result, Tensor, composite};
+use crate::{Cause, Error, Result, Tensor, composite, shown};
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::Dims;
 
 impl Tensor {
@@ -23,7 +24,12 @@ impl Tensor {
                 features.map_or("inputs".to_owned(), usize::to_string),
                 weight.shape()
             );
-            return Err(Error::new(Cause::Shape, NAME, text));
+            let error = Error::new(Cause::Shape, NAME, text);
+            return Err(if features.is_some() && weight.dim() == 2 {
+                self.fails_inside(weight, bias, error)?
+            } else {
+                error
+            });
         }
         match bias {
             Some(bias) if self.dim() == 2 && weight.dim() == 2 => bias.addmm(self, &weight.t()?),
@@ -42,6 +48,20 @@ impl Tensor {
             Some(bias) => self.matmul(&weight.t()?)?.add(bias),
             None => self.matmul(&weight.t()?),
         }
+    }
+
+    /// Shows how far torch comes with sizes that do not fit: it finds out in the product.
+    fn fails_inside(&self, weight: &Tensor, bias: Option<&Tensor>, error: Error) -> Result<Error> {
+        if !observe::is_watched() || self.dim() != 2 {
+            return Ok(error);
+        }
+        let turned = weight.t()?;
+        if let Some(bias) = bias {
+            let more = [Argument::Int(1), Argument::Int(1)];
+            return Ok(shown::failed("aten::addmm", [bias, self, &turned], &more, error));
+        }
+        let _span = composite("aten::matmul", [self, &turned], |_| {});
+        Ok(shown::failed("aten::mm", [self, &turned], &[], error))
     }
 
     /// `x1' weight[k] x2 + bias[k]` for each `k`, over the last dimensions of this and `other`.

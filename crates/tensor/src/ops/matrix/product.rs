@@ -9,6 +9,7 @@ use crate::op::kernel_table;
 use crate::{
     Backward, Cause, Device, Error, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, composite, grads, shown,
 };
+use cresset_dispatch::observe;
 use cresset_kernels::Dims;
 
 /// The product of two matrices.
@@ -153,7 +154,7 @@ impl Tensor {
         match (self.dim(), other.dim()) {
             (1, 1) => self.dot(other),
             (2, 1) => self.mv(other),
-            (1, 2) => drop_dim(&self.unsqueeze(0)?.mm(other)?, 2),
+            (1, 2) => self.unsqueeze(0)?.mm(other)?.squeeze_own(0),
             (2, 2) => self.mm(other),
             (_, 1) if folds(self, other) => {
                 let (rows, outer) = self.folded()?;
@@ -164,10 +165,33 @@ impl Tensor {
                 shape.push(other.shape()[1]);
                 rows.mm(other)?.unsafe_view(&shape)
             }
+            (1 | 2, 3..) if observe::is_watched() && self.folds_turned(other)? => self.turned_product(other),
             (1, _) => drop_dim(&self.unsqueeze(0)?.batched(other)?, 2),
             (_, 1) => drop_dim(&self.batched(&other.unsqueeze(1)?)?, 1),
             _ => self.batched(other),
         }
+    }
+
+    /// Whether torch folds a stack on the right, seen the other way round, as it looks for.
+    fn folds_turned(&self, stack: &Tensor) -> Result<bool> {
+        let turned = stack.mt()?;
+        let lie_together =
+            |dim: usize| turned.strides()[dim] == turned.strides()[dim + 1] * turned.shape()[dim + 1];
+        let is_flat = || turned.numel() == 0 || (0..turned.dim() - 2).all(lie_together);
+        Ok(self.requires_grad() || (self.dim() == 1 && is_flat()))
+    }
+
+    /// The product of a matrix or vector and a stack, found as torch finds it where the gradient is
+    /// summed over the stack: the other way round.
+    fn turned_product(&self, stack: &Tensor) -> Result<Tensor> {
+        let turned = stack.mt()?;
+        let other = if self.dim() == 2 { self.t()? } else { self.clone() };
+        let (rows, mut shape) = turned.folded()?;
+        if self.dim() == 1 {
+            return rows.mv(&other)?.unsafe_view(&shape);
+        }
+        shape.push(other.shape()[1]);
+        rows.mm(&other)?.unsafe_view(&shape)?.mt()?.contiguous()
     }
 
     /// All but the last dimension as one, and what they were.

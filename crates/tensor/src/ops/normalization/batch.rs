@@ -35,7 +35,7 @@ fn frame(shape: &[usize]) -> Frame {
 impl Op for NativeBatchNorm {
     const NAME: &'static str = "aten::native_batch_norm";
     const BACKWARD: &'static str = "NativeBatchNormBackward0";
-    const SAVES: Saves = Saves::FirstAndOutputs(2);
+    const SAVES: Saves = Saves::FirstAndOutputsFrom(2, 1);
     const DIFFERENTIABLE: usize = 1;
     type Inputs<'a> = Running<'a>;
     type Output = [Tensor; 3];

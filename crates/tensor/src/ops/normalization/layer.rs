@@ -82,6 +82,7 @@ impl Kernel for NativeLayerNorm {
 
     fn shown(&self, inputs: Affine<'_>) -> Result<Option<[Tensor; 3]>> {
         let [out, mean, scale] = self.infer(inputs)?;
+        let _plain = given(inputs[0]).contiguous()?;
         let out = shown::empty_in(&out.shape, out.dtype, shown::CONTIGUOUS)?;
         let rows = mean.shape.iter().product();
         let [means, scales] = [shown::empty(&[rows], mean.dtype)?, shown::empty(&[rows], scale.dtype)?];
@@ -183,7 +184,13 @@ impl Tensor {
             visit(Argument::Float(epsilon));
             visit(Argument::Bool(true));
         });
-        check_normalized(NAME, self, normalized)?;
+        check_normalized(NAME, self, normalized).map_err(|error| {
+            let sizes = sizes(normalized);
+            let [weight, bias] =
+                [weight, bias].map(|one| one.map_or(Argument::None, |one| Argument::Tensor(one.argument())));
+            let more = [Argument::Ints(&sizes), weight, bias, Argument::Float(epsilon)];
+            shown::failed(NativeLayerNorm::NAME, [self], &more, error)
+        })?;
         let op = NativeLayerNorm { dims: normalized.len(), epsilon };
         let [out, _, _] = op.call([Some(self), weight, bias])?;
         Ok(out)

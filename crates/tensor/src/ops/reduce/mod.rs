@@ -226,6 +226,12 @@ impl Tensor {
     }
 }
 
+/// Shows a reduction over dimensions that are not there.
+fn failed(op: &'static str, x: &Tensor, dims: &[isize], keep: bool, error: Error) -> Error {
+    let named: Vec<i64> = dims.iter().map(|&dim| dim as i64).collect();
+    shown::failed(op, [x], &[Argument::Ints(&named), Argument::Bool(keep), Argument::None], error)
+}
+
 /// The most dimensions that torch reduces.
 const MOST_DIMS: usize = 64;
 

@@ -96,11 +96,12 @@ fn gradient(op: &VectorNorm, grad: &Tensor, x: &Tensor, norm: &Tensor) -> Result
 
 /// Elements that all have the extreme magnitude share the gradient; NaN always has it.
 fn extreme_gradient(op: &VectorNorm, grad: &Tensor, x: &Tensor, norm: &Tensor) -> Result<Tensor> {
-    let is_extreme = x.abs()?.eq(norm)?.logical_or(&x.isnan()?.logical_and(&norm.isnan()?)?)?;
-    let count = is_extreme.count_nonzero(op.dims.named())?;
-    let count = with_reduced(&count, x.dim(), &op.dims)?;
+    let sizes = x.abs()?;
+    let is_extreme = sizes.eq(norm)?.logical_or(&sizes.isnan()?)?;
+    let count = is_extreme.sum_dims(op.dims.named(), true)?;
     let share = grad.div(&count)?;
-    x.sgn()?.mul(&share)?.mul(&is_extreme)
+    let scaled = share.mul(&is_extreme)?;
+    x.sgn()?.mul(&scaled)
 }
 
 impl Kernel for VectorNorm {

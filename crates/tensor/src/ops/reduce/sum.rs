@@ -2,14 +2,15 @@
 
 use super::super::dtype_argument;
 use super::{
-    check_reduced, check_sum_type, fill, group_size, is_full, reduce_arguments, reduced, spread, sum_type,
+    check_reduced, check_sum_type, failed, fill, group_size, is_full, reduce_arguments, reduced, spread,
+    sum_type,
 };
 use crate::autocast;
 use crate::autograd::Saves;
-use crate::op::{Operand, kernel_table};
+use crate::op::kernel_table;
 use crate::{
-    Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, NamedDims, Op, Result, Scalar, Spec,
-    Tensor, composite, grads, shown,
+    Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, NamedDims, Op, Result, Spec, Tensor,
+    composite, grads, shown,
 };
 use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::reduce;
@@ -171,23 +172,22 @@ impl Kernel for Mean {
     fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
         let divided = || {
             let out = self.room([x])?;
-            let dtype = shown::dtype_code(out.dtype());
+            let sums = shown::wide_sums(&out)?;
+            let dtype = shown::dtype_code(sums.dtype());
             let more = [
                 Argument::Ints(&self.dims.told()),
                 Argument::Bool(self.keep),
                 dtype,
-                Argument::Tensor(out.argument()),
+                Argument::Tensor(sums.argument()),
             ];
             shown::within("aten::sum", [x], &more, || {
-                show_sum(x, &self.dims, self.keep, &out)?;
+                show_sum(x, &self.dims, self.keep, &sums)?;
                 self.fill([x], &out, Device::CPU)?;
-                Ok(out.clone())
+                Ok(sums.clone())
             })?;
-            let count = Scalar::Int(group_size(x.shape(), &self.dims) as i64);
-            shown::within("aten::div_", [&out], &[shown::plain(count)], || {
-                shown::meet("aten::div_", (&out, Operand::Scalar(count)), out.dtype(), Some(&[]))?;
-                Ok(out.clone())
-            })
+            shown::divide(&sums, group_size(x.shape(), &self.dims))?;
+            shown::narrow_sums(&out, &sums)?;
+            Ok(out)
         };
         second_call(Self::NAME, x, &self.dims, self.keep, self.dtype, divided).map(Some)
     }
@@ -229,7 +229,9 @@ impl Tensor {
 
     /// The sum over `dims`, or all if none are named; with `keep` they stay, with size 1.
     pub fn sum_dims(&self, dims: &[isize], keep: bool) -> Result<Tensor> {
-        Sum { dims: self.dims_or_all(Sum::NAME, dims)?, keep, dtype: None }.call([self])
+        let at =
+            self.dims_or_all(Sum::NAME, dims).map_err(|error| failed(Sum::NAME, self, dims, keep, error))?;
+        Sum { dims: at, keep, dtype: None }.call([self])
     }
 
     /// As [`sum_dims`](Tensor::sum_dims), computed in and given as `dtype`.
@@ -244,7 +246,10 @@ impl Tensor {
 
     /// The mean over `dims`, or all if none are named; with `keep` they stay, with size 1.
     pub fn mean_dims(&self, dims: &[isize], keep: bool) -> Result<Tensor> {
-        Mean { dims: self.dims_or_all(Mean::NAME, dims)?, keep, dtype: None }.call([self])
+        let at = self
+            .dims_or_all(Mean::NAME, dims)
+            .map_err(|error| failed(Mean::NAME, self, dims, keep, error))?;
+        Mean { dims: at, keep, dtype: None }.call([self])
     }
 
     /// As [`mean_dims`](Tensor::mean_dims), computed in and given as `dtype`.

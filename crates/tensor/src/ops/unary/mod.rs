@@ -64,6 +64,10 @@ macro_rules! functions {
             const IN_PLACE: &'static str = concat!("aten::", stringify!($change));
             kernel_table!(in place $op);
 
+            fn shown_in_place(&self, [x]: [&Tensor; 1]) -> Result<$crate::op::Shown> {
+                Ok($crate::shown::changed_by(Self::IN_PLACE, x))
+            }
+
             fn cpu_in_place(&self, [x]: [&Tensor; 1]) -> Result<()> {
                 kind::$kind::change(functions::$op, x)
             }
