@@ -29,10 +29,25 @@ pub(crate) fn each_by(
 pub(crate) fn map(
     name: &'static str,
     list: &[Tensor],
+    compute: impl FnMut(usize, &Tensor) -> Result<Tensor>,
+) -> Result<Vec<Tensor>> {
+    map_by(name, list, &[], compute)
+}
+
+/// As [`map`], by an operator with other arguments.
+pub(crate) fn map_by(
+    name: &'static str,
+    list: &[Tensor],
+    more: &[More<'_>],
     mut compute: impl FnMut(usize, &Tensor) -> Result<Tensor>,
 ) -> Result<Vec<Tensor>> {
-    let _span = listed(name, list, &[]);
+    let _span = listed(name, list, more);
     list.iter().enumerate().map(|(i, tensor)| compute(i, tensor)).collect()
+}
+
+/// The larger of each element and that of another list, in place.
+pub(crate) fn maximum(list: &[Tensor], others: &[Tensor]) -> Result<()> {
+    each_by("aten::_foreach_maximum_", list, &[More::List(others)], |i, one| one.clamp_min_(&others[i]))
 }
 
 /// One of the tensors that are kept, for each parameter.
@@ -63,10 +78,11 @@ pub(crate) fn towards(
     if decay == 0.0 {
         return Ok(grads);
     }
+    let more = [More::List(parameters), More::Float(decay)];
     // Gradients that were turned are our own already.
     if maximize {
-        each("aten::_foreach_add_", &grads, |i, grad| grad.add_scaled_(&parameters[i], decay))?;
+        each_by("aten::_foreach_add_", &grads, &more, |i, grad| grad.add_scaled_(&parameters[i], decay))?;
         return Ok(grads);
     }
-    map("aten::_foreach_add", &grads, |i, grad| grad.add_scaled(&parameters[i], decay))
+    map_by("aten::_foreach_add", &grads, &more, |i, grad| grad.add_scaled(&parameters[i], decay))
 }

@@ -57,9 +57,9 @@ impl Number {
     }
 
     /// Makes the tensor as torch makes it for a parameter's first step.
-    pub(crate) fn show(&mut self, is_fused: bool) -> Result<()> {
+    pub(crate) fn show(&mut self, as_zeros: bool) -> Result<()> {
         if observe::is_watched() {
-            self.tensor = Some(match is_fused {
+            self.tensor = Some(match as_zeros {
                 true => Tensor::zeros([], DType::F32)?,
                 false => Tensor::number(f64::from(self.value), DType::F32)?,
             });

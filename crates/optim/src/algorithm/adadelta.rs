@@ -3,7 +3,8 @@
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, kept, map, towards};
+use crate::foreach::{count, each, each_by, kept, map_by, towards};
+use crate::scope::More;
 use crate::state::State;
 use crate::value::{check as check_number, not_negative, options};
 use cresset_tensor::ops::{AdadeltaStep, FusedAdadelta};
@@ -44,6 +45,8 @@ impl Algorithm for AdadeltaOptions {
     const ZERO_GRAD: &'static str = "Optimizer.zero_grad#Adadelta.zero_grad";
     const TENSORS: &'static [&'static str] = &[SQUARE, STEPS];
 
+    const COUNTS_FROM_ZEROS: bool = true;
+
     fused_by!(FusedAdadelta, AdadeltaStep);
 
     fn single(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {
@@ -68,17 +71,31 @@ impl Algorithm for AdadeltaOptions {
         let grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
         let [squares, sizes] = [kept(states, SQUARE)?, kept(states, STEPS)?];
         let fresh = 1.0 - self.rho;
-        each("aten::_foreach_mul_", &squares, |_, square| square.mul_(self.rho))?;
-        each("aten::_foreach_addcmul_", &squares, |i, square| square.addcmul_(&grads[i], &grads[i], fresh))?;
-        let deviations = map("aten::_foreach_add", &squares, |_, square| square.add(self.eps))?;
+        let (kept, eps) = ([More::Float(self.rho)], [More::Float(self.eps)]);
+        each_by("aten::_foreach_mul_", &squares, &kept, |_, square| square.mul_(self.rho))?;
+        let more = [More::List(&grads), More::List(&grads), More::Float(fresh)];
+        each_by("aten::_foreach_addcmul_", &squares, &more, |i, square| {
+            square.addcmul_(&grads[i], &grads[i], fresh)
+        })?;
+        let deviations = map_by("aten::_foreach_add", &squares, &eps, |_, square| square.add(self.eps))?;
         each("aten::_foreach_sqrt_", &deviations, |_, deviation| deviation.sqrt_())?;
-        let steps = map("aten::_foreach_add", &sizes, |_, size| size.add(self.eps))?;
+        let steps = map_by("aten::_foreach_add", &sizes, &eps, |_, size| size.add(self.eps))?;
         each("aten::_foreach_sqrt_", &steps, |_, step| step.sqrt_())?;
-        each("aten::_foreach_div_", &steps, |i, step| step.div_(&deviations[i]))?;
-        each("aten::_foreach_mul_", &steps, |i, step| step.mul_(&grads[i]))?;
-        each("aten::_foreach_mul_", &sizes, |_, size| size.mul_(self.rho))?;
-        each("aten::_foreach_addcmul_", &sizes, |i, size| size.addcmul_(&steps[i], &steps[i], fresh))?;
-        each("aten::_foreach_add_", parameters, |i, parameter| parameter.add_scaled_(&steps[i], -self.lr))
+        each_by("aten::_foreach_div_", &steps, &[More::List(&deviations)], |i, step| {
+            step.div_(&deviations[i])
+        })?;
+        each_by("aten::_foreach_mul_", &steps, &[More::List(&grads)], |i, step| step.mul_(&grads[i]))?;
+        each_by("aten::_foreach_mul_", &sizes, &kept, |_, size| size.mul_(self.rho))?;
+        let more = [More::List(&steps), More::List(&steps), More::Float(fresh)];
+        each_by("aten::_foreach_addcmul_", &sizes, &more, |i, size| {
+            size.addcmul_(&steps[i], &steps[i], fresh)
+        })?;
+        each_by(
+            "aten::_foreach_add_",
+            parameters,
+            &[More::List(&steps), More::Float(-self.lr)],
+            |i, parameter| parameter.add_scaled_(&steps[i], -self.lr),
+        )
     }
 
     fn rule(&self, state: &mut State) -> Result<AdadeltaStep> {

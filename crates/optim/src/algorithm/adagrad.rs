@@ -3,7 +3,8 @@
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, kept, map, towards};
+use crate::foreach::{count, each_by, kept, map, map_by, towards};
+use crate::scope::More;
 use crate::state::State;
 use crate::value::{not_negative, options};
 use cresset_tensor::ops::{AdagradStep, FusedAdagrad};
@@ -75,11 +76,16 @@ impl Algorithm for AdagradOptions {
         let counts = count(states)?;
         let grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
         let sums = kept(states, SUM)?;
-        each("aten::_foreach_addcmul_", &sums, |i, sum| sum.addcmul_(&grads[i], &grads[i], 1))?;
+        states.iter_mut().try_for_each(|state| state.numbers[0].read())?;
+        let rates: Vec<f64> = counts.iter().map(|&count| -self.lr_at(count)).collect();
+        let more = [More::List(&grads), More::List(&grads), More::Int(1)];
+        each_by("aten::_foreach_addcmul_", &sums, &more, |i, sum| sum.addcmul_(&grads[i], &grads[i], 1))?;
         let roots = map("aten::_foreach_sqrt", &sums, |_, sum| sum.sqrt())?;
-        each("aten::_foreach_add_", &roots, |_, root| root.add_(self.eps))?;
-        let steps = map("aten::_foreach_mul", &grads, |i, grad| grad.mul(-self.lr_at(counts[i])))?;
-        each("aten::_foreach_addcdiv_", parameters, |i, parameter| {
+        each_by("aten::_foreach_add_", &roots, &[More::Float(self.eps)], |_, root| root.add_(self.eps))?;
+        let by_rate = |i: usize, grad: &Tensor| grad.mul(rates[i]);
+        let steps = map_by("aten::_foreach_mul", &grads, &[More::Floats(&rates)], by_rate)?;
+        let more = [More::List(&steps), More::List(&roots), More::Int(1)];
+        each_by("aten::_foreach_addcdiv_", parameters, &more, |i, parameter| {
             parameter.addcdiv_(&steps[i], &roots[i], 1)
         })
     }

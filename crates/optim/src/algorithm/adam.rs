@@ -4,7 +4,7 @@ use super::moments::{MEAN, SQUARE, correction, decays, shrink_all, update, updat
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each_by, kept, map, towards};
+use crate::foreach::{count, each_by, kept, map, maximum, towards};
 use crate::scope::More;
 use crate::state::State;
 use crate::value::{check_betas, not_negative, options};
@@ -113,8 +113,9 @@ impl Numbers {
         let [mean, mut square] = update(state, &grad, self.betas)?;
         let count = state.numbers[0].item()?;
         if self.amsgrad {
-            square = state.tensor(LARGEST)?.maximum(&square)?;
-            state.put(LARGEST, square.clone());
+            let largest = state.tensor(LARGEST)?;
+            largest.maximum_(&square)?;
+            square = largest;
         }
         let divisor = square.sqrt()?.div(correction(self.betas.1, count).sqrt())?;
         divisor.add_(self.eps)?;
@@ -129,8 +130,8 @@ impl Numbers {
         let [means, mut squares] = update_all(states, &grads, self.betas)?;
         if self.amsgrad {
             let largest = kept(states, LARGEST)?;
-            squares = map("aten::_foreach_maximum_", &largest, |i, largest| largest.maximum(&squares[i]))?;
-            states.iter_mut().zip(&squares).for_each(|(state, largest)| state.put(LARGEST, largest.clone()));
+            maximum(&largest, &squares)?;
+            squares = largest;
         }
         // Torch reads each count once for either correction.
         for _ in 0..2 {

@@ -4,7 +4,8 @@ use super::moments::{MEAN, correction};
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, kept, map, towards};
+use crate::foreach::{count, each_by, kept, map, maximum, towards};
+use crate::scope::More;
 use crate::state::State;
 use crate::value::{check_betas, not_negative, options};
 use cresset_tensor::ops::{AdamaxStep, FusedAdamax};
@@ -55,8 +56,7 @@ impl Algorithm for AdamaxOptions {
         largest.mul_(self.betas.1)?;
         let size = grad.abs()?;
         size.add_(self.eps)?;
-        let largest = largest.maximum(&size)?;
-        state.put(LARGEST, largest.clone());
+        largest.maximum_(&size)?;
         let count = state.numbers[0].item()?;
         parameter.addcdiv_(&mean, &largest, -self.lr / correction(self.betas.0, count))
     }
@@ -65,14 +65,22 @@ impl Algorithm for AdamaxOptions {
         let counts = count(states)?;
         let grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
         let [means, largest] = [kept(states, MEAN)?, kept(states, LARGEST)?];
-        each("aten::_foreach_lerp_", &means, |i, mean| mean.lerp_(&grads[i], 1.0 - self.betas.0))?;
-        each("aten::_foreach_mul_", &largest, |_, largest| largest.mul_(self.betas.1))?;
+        let fresh = 1.0 - self.betas.0;
+        each_by("aten::_foreach_lerp_", &means, &[More::List(&grads), More::Float(fresh)], |i, mean| {
+            mean.lerp_(&grads[i], fresh)
+        })?;
+        each_by("aten::_foreach_mul_", &largest, &[More::Float(self.betas.1)], |_, largest| {
+            largest.mul_(self.betas.1)
+        })?;
         let sizes = map("aten::_foreach_abs", &grads, |_, grad| grad.abs())?;
-        each("aten::_foreach_add_", &sizes, |_, size| size.add_(self.eps))?;
-        let largest = map("aten::_foreach_maximum_", &largest, |i, largest| largest.maximum(&sizes[i]))?;
-        states.iter_mut().zip(&largest).for_each(|(state, largest)| state.put(LARGEST, largest.clone()));
-        each("aten::_foreach_addcdiv_", parameters, |i, parameter| {
-            parameter.addcdiv_(&means[i], &largest[i], -self.lr / correction(self.betas.0, counts[i]))
+        each_by("aten::_foreach_add_", &sizes, &[More::Float(self.eps)], |_, size| size.add_(self.eps))?;
+        maximum(&largest, &sizes)?;
+        states.iter_mut().try_for_each(|state| state.numbers[0].read())?;
+        let rates: Vec<f64> =
+            counts.iter().map(|&count| -self.lr / correction(self.betas.0, count)).collect();
+        let more = [More::List(&means), More::List(&largest), More::Floats(&rates)];
+        each_by("aten::_foreach_addcdiv_", parameters, &more, |i, parameter| {
+            parameter.addcdiv_(&means[i], &largest[i], rates[i])
         })
     }
 

@@ -53,6 +53,8 @@ impl Algorithm for AsgdOptions {
     const NUMBERS: &'static [&'static str] = &["step", "eta", "mu"];
     const TENSORS: &'static [&'static str] = &[AVERAGE];
 
+    const COUNTS_FROM_ZEROS: bool = true;
+
     fused_by!(FusedAsgd, AsgdStep);
 
     fn first_number(&self, name: &'static str) -> f64 {

@@ -4,7 +4,8 @@ use super::moments::{MEAN, SQUARE, correction, decays, shrink_all, update, updat
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, map, towards};
+use crate::foreach::{count, each_by, map, towards};
+use crate::scope::More;
 use crate::state::State;
 use crate::value::{check_betas, not_negative, options};
 use cresset_tensor::ops::{FusedNadam, NadamStep};
@@ -95,21 +96,36 @@ impl Algorithm for NadamOptions {
         shrink_all(parameters, self.lr, of_parameter)?;
         let [means, squares] = update_all(states, &grads, self.betas)?;
         let divisors = map("aten::_foreach_sqrt", &squares, |_, square| square.sqrt())?;
+        // Torch reads each count for every number that it finds by it.
+        for _ in 0..3 {
+            states.iter_mut().try_for_each(|state| state.numbers[0].read())?;
+        }
         let products: Vec<Tensor> =
             states.iter_mut().map(|state| state.numbers[1].tensor().cloned()).collect::<Result<_>>()?;
-        each("aten::_foreach_mul_", &products, |i, _| states[i].numbers[1].scale_traced(self.mu(counts[i])))?;
-        each("aten::_foreach_div_", &divisors, |i, divisor| {
-            divisor.div_(correction(self.betas.1, counts[i]).sqrt())
+        let shares: Vec<f64> = counts.iter().map(|&count| self.mu(count)).collect();
+        each_by("aten::_foreach_mul_", &products, &[More::Floats(&shares)], |i, _| {
+            states[i].numbers[1].scale_traced(shares[i])
         })?;
-        each("aten::_foreach_add_", &divisors, |_, divisor| divisor.add_(self.eps))?;
+        let roots: Vec<f64> = counts.iter().map(|&count| correction(self.betas.1, count).sqrt()).collect();
+        each_by("aten::_foreach_div_", &divisors, &[More::Floats(&roots)], |i, divisor| {
+            divisor.div_(roots[i])
+        })?;
+        each_by("aten::_foreach_add_", &divisors, &[More::Float(self.eps)], |_, divisor| {
+            divisor.add_(self.eps)
+        })?;
+        for _ in 0..2 {
+            states.iter_mut().try_for_each(|state| state.numbers[1].read())?;
+        }
         let factors: Vec<(f64, f64)> =
             counts.iter().zip(&*states).map(|(&n, state)| self.factors(n, state.numbers[1].get())).collect();
-        each("aten::_foreach_addcdiv_", parameters, |i, parameter| {
-            parameter.addcdiv_(&grads[i], &divisors[i], factors[i].0)
-        })?;
-        each("aten::_foreach_addcdiv_", parameters, |i, parameter| {
-            parameter.addcdiv_(&means[i], &divisors[i], factors[i].1)
-        })
+        let (of_grads, of_means): (Vec<f64>, Vec<f64>) = factors.into_iter().unzip();
+        for (list, factors) in [(&grads, of_grads), (&means, of_means)] {
+            let more = [More::List(list), More::List(&divisors), More::Floats(&factors)];
+            each_by("aten::_foreach_addcdiv_", parameters, &more, |i, parameter| {
+                parameter.addcdiv_(&list[i], &divisors[i], factors[i])
+            })?;
+        }
+        Ok(())
     }
 
     fn rule(&self, state: &mut State) -> Result<NadamStep> {

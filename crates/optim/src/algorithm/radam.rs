@@ -4,7 +4,8 @@ use super::moments::{MEAN, SQUARE, correction, decays, shrink_all, update, updat
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, map, towards};
+use crate::foreach::{count, each, each_by, map, towards};
+use crate::scope::More;
 use crate::state::State;
 use crate::value::{check_betas, not_negative, options};
 use cresset_tensor::ops::{FusedRadam, RadamStep};
@@ -85,22 +86,32 @@ impl Algorithm for RadamOptions {
         let counts = count(states)?;
         let (of_parameter, of_grad) = decays(self.weight_decay, self.decoupled_weight_decay);
         let grads = towards(grads, parameters, self.maximize, of_grad)?;
+        // Torch reads each count for every number that it finds by it.
+        for _ in 0..3 {
+            states.iter_mut().try_for_each(|state| state.numbers[0].read())?;
+        }
         shrink_all(parameters, self.lr, of_parameter)?;
         let [means, squares] = update_all(states, &grads, self.betas)?;
+        for _ in 0..2 {
+            states.iter_mut().try_for_each(|state| state.numbers[0].read())?;
+        }
         // Steps that are not rectified have 0 / root, and all have a plain part, which is 0 in the others.
         let rectified: Vec<Option<f64>> =
             counts.iter().map(|&count| self.step(count as u64).rectification()).collect();
-        let plain = |i: usize| if rectified[i].is_some() { 0.0 } else { self.size(counts[i]) };
-        let adapted = |i: usize| {
-            let root = correction(self.betas.1, counts[i]).sqrt();
-            rectified[i].map_or(0.0, |by| self.size(counts[i]) * root * by)
+        let each_step = || rectified.iter().zip(&counts);
+        let plain: Vec<f64> =
+            each_step().map(|(by, &count)| if by.is_some() { 0.0 } else { self.size(count) }).collect();
+        let adapted = |(by, &count): (&Option<f64>, &f64)| {
+            by.map_or(0.0, |by| self.size(count) * correction(self.betas.1, count).sqrt() * by)
         };
+        let adapted: Vec<f64> = each_step().map(adapted).collect();
         let factors = map("aten::_foreach_sqrt", &squares, |_, square| square.sqrt())?;
-        each("aten::_foreach_add_", &factors, |_, root| root.add_(self.eps))?;
+        each_by("aten::_foreach_add_", &factors, &[More::Float(self.eps)], |_, root| root.add_(self.eps))?;
+        each_by("aten::_foreach_div_", &factors, &[More::Floats(&adapted)], |i, root| root.div_(adapted[i]))?;
         each("aten::_foreach_reciprocal_", &factors, |_, root| root.reciprocal_())?;
-        each("aten::_foreach_mul_", &factors, |i, factor| factor.mul_(adapted(i)))?;
-        each("aten::_foreach_add_", &factors, |i, factor| factor.add_(plain(i)))?;
-        each("aten::_foreach_addcmul_", parameters, |i, parameter| {
+        each_by("aten::_foreach_add_", &factors, &[More::Floats(&plain)], |i, factor| factor.add_(plain[i]))?;
+        let more = [More::List(&means), More::List(&factors), More::Int(1)];
+        each_by("aten::_foreach_addcmul_", parameters, &more, |i, parameter| {
             parameter.addcmul_(&means[i], &factors[i], 1)
         })
     }

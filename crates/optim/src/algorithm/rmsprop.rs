@@ -3,7 +3,8 @@
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, kept, map, towards};
+use crate::foreach::{count, each, each_by, kept, map, map_by, towards};
+use crate::scope::More;
 use crate::state::State;
 use crate::value::{not_negative, options};
 use cresset_tensor::ops::{FusedRmsprop, RmspropStep};
@@ -50,6 +51,8 @@ impl Algorithm for RmspropOptions {
     const ZERO_GRAD: &'static str = "Optimizer.zero_grad#RMSprop.zero_grad";
     const TENSORS: &'static [&'static str] = &[SQUARE, MEAN, MOMENTUM];
 
+    const COUNTS_FROM_ZEROS: bool = true;
+
     fused_by!(FusedRmsprop, RmspropStep);
 
     fn kept(&self) -> &'static [&'static str] {
@@ -92,12 +95,20 @@ impl Algorithm for RmspropOptions {
         let grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
         let squares = kept(states, SQUARE)?;
         let fresh = 1.0 - self.alpha;
-        each("aten::_foreach_mul_", &squares, |_, square| square.mul_(self.alpha))?;
-        each("aten::_foreach_addcmul_", &squares, |i, square| square.addcmul_(&grads[i], &grads[i], fresh))?;
+        each_by("aten::_foreach_mul_", &squares, &[More::Float(self.alpha)], |_, square| {
+            square.mul_(self.alpha)
+        })?;
+        let more = [More::List(&grads), More::List(&grads), More::Float(fresh)];
+        each_by("aten::_foreach_addcmul_", &squares, &more, |i, square| {
+            square.addcmul_(&grads[i], &grads[i], fresh)
+        })?;
         let divisors = if self.centered {
             let means = kept(states, MEAN)?;
-            each("aten::_foreach_lerp_", &means, |i, mean| mean.lerp_(&grads[i], fresh))?;
-            let deviations = map("aten::_foreach_addcmul", &squares, |i, square| {
+            each_by("aten::_foreach_lerp_", &means, &[More::List(&grads), More::Float(fresh)], |i, mean| {
+                mean.lerp_(&grads[i], fresh)
+            })?;
+            let more = [More::List(&means), More::List(&means), More::Int(-1)];
+            let deviations = map_by("aten::_foreach_addcmul", &squares, &more, |i, square| {
                 square.addcmul(&means[i], &means[i], -1)
             })?;
             each("aten::_foreach_sqrt_", &deviations, |_, deviation| deviation.sqrt_())?;
@@ -105,16 +116,29 @@ impl Algorithm for RmspropOptions {
         } else {
             map("aten::_foreach_sqrt", &squares, |_, square| square.sqrt())?
         };
-        each("aten::_foreach_add_", &divisors, |_, divisor| divisor.add_(self.eps))?;
+        each_by("aten::_foreach_add_", &divisors, &[More::Float(self.eps)], |_, divisor| {
+            divisor.add_(self.eps)
+        })?;
         if self.momentum == 0.0 {
-            return each("aten::_foreach_addcdiv_", parameters, |i, parameter| {
+            let more = [More::List(&grads), More::List(&divisors), More::Float(-self.lr)];
+            return each_by("aten::_foreach_addcdiv_", parameters, &more, |i, parameter| {
                 parameter.addcdiv_(&grads[i], &divisors[i], -self.lr)
             });
         }
         let last = kept(states, MOMENTUM)?;
-        each("aten::_foreach_mul_", &last, |_, last| last.mul_(self.momentum))?;
-        each("aten::_foreach_addcdiv_", &last, |i, last| last.addcdiv_(&grads[i], &divisors[i], 1))?;
-        each("aten::_foreach_add_", parameters, |i, parameter| parameter.add_scaled_(&last[i], -self.lr))
+        each_by("aten::_foreach_mul_", &last, &[More::Float(self.momentum)], |_, last| {
+            last.mul_(self.momentum)
+        })?;
+        let more = [More::List(&grads), More::List(&divisors), More::Int(1)];
+        each_by("aten::_foreach_addcdiv_", &last, &more, |i, last| {
+            last.addcdiv_(&grads[i], &divisors[i], 1)
+        })?;
+        each_by(
+            "aten::_foreach_add_",
+            parameters,
+            &[More::List(&last), More::Float(-self.lr)],
+            |i, parameter| parameter.add_scaled_(&last[i], -self.lr),
+        )
     }
 
     fn rule(&self, state: &mut State) -> Result<RmspropStep> {

@@ -3,7 +3,8 @@
 use super::{fused_by, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, kept, map, towards};
+use crate::foreach::{count, each, each_by, kept, map_by, towards};
+use crate::scope::More;
 use crate::state::State;
 use crate::value::{check as check_number, not_negative, options};
 use cresset_tensor::ops::{FusedRprop, RpropStep};
@@ -52,6 +53,8 @@ impl Algorithm for RpropOptions {
     const ZERO_GRAD: &'static str = "Optimizer.zero_grad#Rprop.zero_grad";
     const TENSORS: &'static [&'static str] = &[LAST, SIZE];
 
+    const COUNTS_FROM_ZEROS: bool = true;
+
     fused_by!(FusedRprop, RpropStep);
 
     fn first_tensor(&self, name: &'static str, parameter: &Tensor, _grad: &Tensor) -> Result<Tensor> {
@@ -76,17 +79,19 @@ impl Algorithm for RpropOptions {
         count(states)?;
         let grads = towards(grads, parameters, self.maximize, 0.0)?;
         let [last, sizes] = [kept(states, LAST)?, kept(states, SIZE)?];
-        let factors = map("aten::_foreach_mul", &grads, |i, grad| grad.mul(&last[i]))?;
-        each("aten::_foreach_copy_", &last, |i, last| last.copy_(&grads[i]))?;
+        let factors =
+            map_by("aten::_foreach_mul", &grads, &[More::List(&last)], |i, grad| grad.mul(&last[i]))?;
+        each_by("aten::_foreach_copy_", &last, &[More::List(&grads)], |i, last| last.copy_(&grads[i]))?;
         each("aten::_foreach_sign_", &factors, |_, factor| factor.sign_())?;
         factors.iter().try_for_each(|factors| self.factors(factors))?;
-        each("aten::_foreach_mul_", &sizes, |i, size| size.mul_(&factors[i]))?;
+        each_by("aten::_foreach_mul_", &sizes, &[More::List(&factors)], |i, size| size.mul_(&factors[i]))?;
         sizes.iter().try_for_each(|size| size.clamp_(self.step_sizes.0, self.step_sizes.1))?;
         for (last, factors) in last.iter().zip(&factors) {
             last.masked_fill_(&factors.eq(self.etas.0)?, 0)?;
         }
         let signs = last.iter().map(Tensor::sign).collect::<Result<Vec<_>>>()?;
-        each("aten::_foreach_addcmul_", parameters, |i, parameter| {
+        let more = [More::List(&signs), More::List(&sizes), More::Int(-1)];
+        each_by("aten::_foreach_addcmul_", parameters, &more, |i, parameter| {
             parameter.addcmul_(&signs[i], &sizes[i], -1)
         })
     }

@@ -3,7 +3,7 @@
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{each_by, map, towards};
+use crate::foreach::{each_by, map_by, towards};
 use crate::scope::More;
 use crate::state::State;
 use crate::value::{finite, not_negative, options};
@@ -103,17 +103,22 @@ impl Algorithm for SgdOptions {
                 }
             };
             grads = if self.nesterov {
-                map("aten::_foreach_add", &grads, |i, grad| grad.add_scaled(&momenta[i], self.momentum))?
+                let more = [More::List(&momenta), More::Float(self.momentum)];
+                // Gradients that were turned or pulled are our own; others torch changes, and we do not.
+                if self.maximize || self.weight_decay != 0.0 {
+                    each_by("aten::_foreach_add_", &grads, &more, |i, grad| {
+                        grad.add_scaled_(&momenta[i], self.momentum)
+                    })?;
+                    return self.descend(parameters, &grads);
+                }
+                map_by("aten::_foreach_add", &grads, &more, |i, grad| {
+                    grad.add_scaled(&momenta[i], self.momentum)
+                })?
             } else {
                 momenta
             };
         }
-        each_by(
-            "aten::_foreach_add_",
-            parameters,
-            &[More::List(&grads), More::Float(-self.lr)],
-            |i, parameter| parameter.add_scaled_(&grads[i], -self.lr),
-        )
+        self.descend(parameters, &grads)
     }
 
     fn rule(&self, state: &mut State) -> Result<SgdStep> {
@@ -130,6 +135,13 @@ impl Algorithm for SgdOptions {
 }
 
 impl SgdOptions {
+    fn descend(&self, parameters: &[Tensor], steps: &[Tensor]) -> Result<()> {
+        let more = [More::List(steps), More::Float(-self.lr)];
+        each_by("aten::_foreach_add_", parameters, &more, |i, parameter| {
+            parameter.add_scaled_(&steps[i], -self.lr)
+        })
+    }
+
     /// How much of a gradient the momentum takes; whole, as torch has it, where nothing is kept out.
     fn share(&self) -> Scalar {
         if self.dampening == 0.0 { Scalar::Int(1) } else { Scalar::Float(1.0 - self.dampening) }

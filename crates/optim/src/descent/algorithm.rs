@@ -14,6 +14,8 @@ pub trait Algorithm: Options {
     const NUMBERS: &'static [&'static str] = &["step"];
     /// Torch's names of all tensors that may be kept for a parameter.
     const TENSORS: &'static [&'static str];
+    /// Whether torch makes the count of steps as zeros, and not of a number.
+    const COUNTS_FROM_ZEROS: bool = false;
     /// The numbers of one parameter's fused step.
     type Rule: Send;
 

@@ -113,8 +113,8 @@ impl<A: Algorithm> Members<A> {
             |(slot, grad)| {
                 if slot.state.is_none() {
                     let mut state = first(options);
-                    if let Some(steps) = state.numbers.first_mut().filter(|_| A::NUMBERS[0] == "step") {
-                        steps.show(is_fused)?;
+                    for (number, &name) in state.numbers.iter_mut().zip(A::NUMBERS) {
+                        number.show(name == "step" && (is_fused || A::COUNTS_FROM_ZEROS))?;
                     }
                     slot.state = Some(state);
                 }
