@@ -46,6 +46,7 @@ FUNCTIONS = {
     "_softmax": torch.softmax,
     "_log_softmax": torch.log_softmax,
     "linalg_vector_norm": torch.linalg.vector_norm,
+    "linalg_multi_dot": torch.linalg.multi_dot,
 }
 # Properties, which cannot be called.
 PROPERTIES = ("T", "mT", "H", "mH")
@@ -214,7 +215,10 @@ class Machine:
         create = one.get("create_graph", False)
         retain = one.get("retain_graph", False) or create
         roots, inputs = self.list(name), self.list(one["wrt"])
-        given = torch.autograd.grad(roots, inputs, retain_graph=retain, create_graph=create, allow_unused=True)
+        gradients = self.list(one["gradients"]) if "gradients" in one else None
+        given = torch.autograd.grad(
+            roots, inputs, gradients, retain_graph=retain, create_graph=create, allow_unused=True,
+        )
         self.give(one.get("to"), given)
 
     def do_grad_of(self, name, one):

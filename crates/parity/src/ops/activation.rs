@@ -2,6 +2,7 @@
 
 use super::Entry;
 use crate::arguments::Arguments;
+use cresset_nn::functional;
 use cresset_tensor::ops::Approximate;
 use cresset_tensor::{Cause, Error, Result, Scalar, Tensor};
 
@@ -23,6 +24,10 @@ fn approximate(a: &Arguments<'_>) -> Result<Approximate> {
 pub(super) const OPS: &[Entry] = &[
     Entry::one("nn.functional.celu", |a| input(a)?.celu(a.or(1, "alpha", Scalar::Float(1.0))?))
         .in_place(|x, a| x.celu_(a.or(1, "alpha", Scalar::Float(1.0))?)),
+    Entry::one("nn.functional.dropout", |a| {
+        functional::dropout(&input(a)?, a.or(1, "p", 0.5)?, a.or(2, "training", true)?)
+    })
+    .in_place(|x, a| functional::dropout_(x, a.or(1, "p", 0.5)?, a.or(2, "training", true)?)),
     Entry::one("nn.functional.elu", |a| input(a)?.elu(a.or(1, "alpha", Scalar::Float(1.0))?))
         .in_place(|x, a| x.elu_(a.or(1, "alpha", Scalar::Float(1.0))?)),
     Entry::one("nn.functional.gelu", |a| input(a)?.gelu(approximate(a)?)),

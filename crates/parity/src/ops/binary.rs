@@ -145,7 +145,12 @@ pub(super) const OPS: &[Entry] = &[
     tensors!("minimum", minimum),
     either!("mul", mul, mul_),
     operand!("ne", ne, ne_),
-    operand!("pow", pow, pow_),
+    Entry::one("pow", |a| match (a.get(0, "input")?, a.get::<Term>(1, "exponent")?) {
+        (Term::Tensor(base), exponent) => base.pow(&exponent),
+        (base, Term::Tensor(exponent)) => exponent.rpow(&base),
+        _ => Err(Error::new(Cause::Argument, "aten::pow", "takes a tensor and a number, or two tensors")),
+    })
+    .in_place(|x, a| x.pow_(&a.get::<Term>(1, "exponent")?)),
     operand!("remainder", remainder, remainder_),
     operand!("__rpow__", rpow),
     operand!("__radd__", add),

@@ -24,6 +24,27 @@ pub(super) const OPS: &[Entry] = &[
         };
         input(a)?.im2col(&windows)
     }),
+    Entry::one("nn.functional.fold", |a| {
+        let windows = Unfolding {
+            kernel: numbers(a, 2, "kernel_size", &[])?,
+            dilation: numbers(a, 3, "dilation", &[1])?,
+            padding: numbers(a, 4, "padding", &[0])?,
+            stride: numbers(a, 5, "stride", &[1])?,
+        };
+        let image: Vec<usize> = a.get(1, "output_size")?;
+        let image = match image[..] {
+            [size] => [size, size],
+            [height, width] => [height, width],
+            _ => {
+                return Err(Error::new(
+                    Cause::Argument,
+                    "aten::col2im",
+                    "takes one or two sizes of an image",
+                ));
+            }
+        };
+        input(a)?.col2im(image, &windows)
+    }),
     Entry::many("nn.functional.max_pool1d", |a| {
         largest(a, Tensor::max_pool1d, Tensor::max_pool1d_with_indices)
     }),

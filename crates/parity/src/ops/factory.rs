@@ -33,17 +33,19 @@ fn memory_format(a: &Arguments<'_>, default: MemoryFormat) -> Result<MemoryForma
 /// `to` takes a dtype, a device and a dtype, or another tensor; then `non_blocking` and `copy`.
 fn to(a: &Arguments<'_>) -> Result<Tensor> {
     let options = a.options(DType::F32)?;
-    let (mut to, next) = if a.is::<Tensor>(1) {
-        (To::from(&a.get::<Tensor>(1, "other")?), 2)
+    let (mut to, [non_blocking, copy]) = if a.is::<Tensor>(1) {
+        (To::from(&a.get::<Tensor>(1, "other")?), [2, 3])
     } else if a.is::<DType>(1) {
-        (To::from(a.get::<DType>(1, "dtype")?), 2)
+        (To::from(a.get::<DType>(1, "dtype")?), [2, 3])
+    } else if !a.has(1, "device") {
+        (To { dtype: a.get(KEYWORD, "dtype")?, ..To::default() }, [KEYWORD; 2])
     } else {
         let _: String = a.get(1, "device")?;
-        (To { device: Some(options.device), dtype: a.get(2, "dtype")?, ..To::default() }, 3)
+        (To { device: Some(options.device), dtype: a.get(2, "dtype")?, ..To::default() }, [3, 4])
     };
     // There is nothing that could go on while a copy is made.
-    let _: bool = a.or(next, "non_blocking", false)?;
-    to.copy = a.or(next + 1, "copy", false)?;
+    let _: bool = a.or(non_blocking, "non_blocking", false)?;
+    to.copy = a.or(copy, "copy", false)?;
     to.memory_format = memory_format(a, MemoryFormat::Preserve)?;
     x(a)?.to(to)
 }
@@ -94,6 +96,7 @@ pub(super) const OPS: &[Entry] = &[
     Entry::one("zero", |a| x(a)?.zeros_like()).in_place(|x, _| x.zero_()),
     Entry::one("contiguous", |a| x(a)?.contiguous_in(memory_format(a, MemoryFormat::Contiguous)?)),
     Entry::one("double", |a| cast(a, DType::F64)),
+    Entry::one("empty", |a| sized(a, Tensor::empty)),
     Entry::one("eye", |a| {
         let rows = a.size(0, "n")?;
         let columns = if a.has(1, "m") { a.size(1, "m")? } else { rows };
@@ -109,6 +112,8 @@ pub(super) const OPS: &[Entry] = &[
     Entry::one("full_like", |a| x(a)?.full_like_with(a.get::<Scalar>(1, "fill_value")?, overrides(a)?)),
     Entry::one("half", |a| cast(a, DType::F16)),
     Entry::one("int", |a| cast(a, DType::I32)),
+    // A number, which no tensor is made of here.
+    Entry::many("item", |a| x(a)?.item().map(|_| Vec::new())),
     Entry::one("linspace", |a| {
         let (start, end, steps) = ends(a)?;
         Tensor::linspace(Operand::from(&start), Operand::from(&end), steps, a.options(DType::F32)?)
@@ -129,6 +134,7 @@ pub(super) const OPS: &[Entry] = &[
     Entry::one("ones_like", |a| x(a)?.ones_like_with(overrides(a)?)),
     Entry::one("scalar_tensor", |a| Tensor::scalar_tensor(a.get::<Scalar>(0, "s")?, a.options(DType::F32)?)),
     Entry::one("to", to),
+    Entry::one("type_as", |a| x(a)?.type_as(&a.get(1, "other")?)),
     Entry::one("zeros", |a| sized(a, Tensor::zeros)),
     Entry::one("zeros_like", |a| x(a)?.zeros_like_with(overrides(a)?)),
 ];

@@ -3,7 +3,7 @@
 use super::Entry;
 use crate::arguments::{Arguments, Term};
 use cresset_tensor::ops::Cuts;
-use cresset_tensor::{Result, Tensor};
+use cresset_tensor::{Argument, Result, Tensor, composite};
 
 fn x(a: &Arguments<'_>) -> Result<Tensor> {
     a.get(0, "input")
@@ -50,7 +50,18 @@ pub(super) const OPS: &[Entry] = &[
     Entry::many("hsplit", |a| x(a)?.hsplit(cuts(a)?)),
     Entry::one("mT", |a| x(a)?.mt()),
     Entry::one("movedim", |a| {
-        x(a)?.movedim(&a.get::<Vec<isize>>(1, "source")?, &a.get::<Vec<isize>>(2, "destination")?)
+        // Torch has an operator of one dimension around that of several.
+        let of_one = !a.is_list(1, "source");
+        let dims: [isize; 2] = if of_one { [a.get(1, "source")?, a.get(2, "destination")?] } else { [0; 2] };
+        let one = |visit: &mut dyn FnMut(Argument<'_>)| {
+            dims.iter().for_each(|&dim| visit(Argument::Int(dim as i64)))
+        };
+        let x = x(a)?;
+        let _span = if of_one { composite("aten::movedim", [&x], one) } else { None };
+        x.movedim(&a.get::<Vec<isize>>(1, "source")?, &a.get::<Vec<isize>>(2, "destination")?)
+    }),
+    Entry::one("moveaxis", |a| {
+        x(a)?.moveaxis(&a.get::<Vec<isize>>(1, "source")?, &a.get::<Vec<isize>>(2, "destination")?)
     }),
     Entry::one("narrow", |a| {
         let (dim, length) = (a.get(1, "dim")?, a.size(3, "length")?);
@@ -103,6 +114,7 @@ pub(super) const OPS: &[Entry] = &[
             Term::Scalar(_) => x(a)?.tensor_split(a.size(1, "indices_or_sections")?, dim),
         }
     }),
+    Entry::one("swapaxes", |a| x(a)?.swapaxes(a.get(1, "axis0")?, a.get(2, "axis1")?)),
     Entry::one("transpose", |a| x(a)?.transpose(a.get(1, "dim0")?, a.get(2, "dim1")?))
         .in_place(|x, a| x.transpose_(a.get(1, "dim0")?, a.get(2, "dim1")?)),
     Entry::many("unbind", |a| x(a)?.unbind(a.or(1, "dim", 0)?)),

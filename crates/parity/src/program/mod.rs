@@ -105,7 +105,8 @@ enum What {
         create: bool,
     },
     Gradient {
-        of: usize,
+        of: Vec<usize>,
+        gradients: Option<Vec<usize>>,
         wrt: Vec<usize>,
         retain: bool,
         create: bool,

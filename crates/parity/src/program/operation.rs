@@ -20,7 +20,7 @@ pub(super) struct Operation {
 }
 
 /// Operators whose public function has another name.
-const FUNCTIONS: [(&str, &str); 10] = [
+const FUNCTIONS: [(&str, &str); 11] = [
     ("cross_entropy_loss", "nn.functional.cross_entropy"),
     ("nll_loss_nd", "nn.functional.nll_loss"),
     ("nll_loss2d", "nn.functional.nll_loss"),
@@ -31,6 +31,7 @@ const FUNCTIONS: [(&str, &str); 10] = [
     ("_softmax", "softmax"),
     ("_log_softmax", "log_softmax"),
     ("linalg_vector_norm", "linalg.vector_norm"),
+    ("linalg_multi_dot", "linalg.multi_dot"),
 ];
 
 /// Operators that the register knows with their first two arguments the other way round.

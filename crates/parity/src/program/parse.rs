@@ -48,12 +48,15 @@ impl Program {
         let profiler = root.member("profiler");
         let setting = profiler.map_or(Ok(Setting::default()), |setting| Setting::parse(&setting))?;
         let before = root.member("before").map_or(Ok(Vec::new()), |block| parser.block(&block, 0))?;
+        parser.has_threads = false;
         let body = parser.block(&root.need("body")?, 0)?;
         let mut results = Vec::new();
         for one in root.member("results").map_or(Ok(Vec::new()), |list| list.list())? {
             results.push(parser.result(&one)?);
         }
-        let Parser { modules, optimizers, .. } = parser;
+        let Parser { modules, optimizers, has_threads, .. } = parser;
+        // Torch's profiler, which must be told to look at all threads, leaves memory out then.
+        let setting = if has_threads { setting.without_memory() } else { setting };
         Ok(Program { about, tensors, modules, optimizers, setting, before, body, results })
     }
 }
@@ -63,6 +66,7 @@ struct Parser {
     names: Names,
     modules: Vec<(String, Made)>,
     optimizers: Vec<(String, MadeOptimizer)>,
+    has_threads: bool,
 }
 
 impl Parser {
@@ -176,7 +180,8 @@ impl Parser {
                 create: truth("create_graph")?,
             },
             "gradient" => What::Gradient {
-                of: self.names.known(main)?,
+                of: self.names.known_all(main)?,
+                gradients: at.member("gradients").map(|list| self.names.known_all(&list)).transpose()?,
                 wrt: self.names.known_all(&at.need("wrt")?)?,
                 retain: truth("retain_graph")?,
                 create: truth("create_graph")?,
@@ -225,6 +230,7 @@ impl Parser {
                 }
             }
             _ => {
+                self.has_threads = true;
                 let blocks = main.list()?;
                 if blocks.len() > MOST_THREADS {
                     return main.fault(format_args!("there are at most {MOST_THREADS} threads"));
@@ -281,7 +287,7 @@ fn lower(at: &Cursor<'_>) -> Read<DType> {
 const KINDS: [(&str, &[&str]); 23] = [
     ("call", &["args", "kwargs", "to"]),
     ("module", &["args", "kwargs", "to"]),
-    ("gradient", &["wrt", "retain_graph", "create_graph", "to"]),
+    ("gradient", &["wrt", "gradients", "retain_graph", "create_graph", "to"]),
     ("grad_of", &["to"]),
     ("clear_grad", &[]),
     ("requires_grad", &[]),

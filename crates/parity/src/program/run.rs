@@ -14,6 +14,10 @@ use cresset_tensor::{Cause, DType, Device, Error, Result, Tensor, no_grad};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Statements that a program runs, those in loops once for each round: no more, for each is in the profile.
+const MOST_STATEMENTS: u64 = 1 << 20;
 
 /// A program that has run.
 pub struct Ran {
@@ -80,6 +84,8 @@ pub(super) struct Machine {
 pub(super) struct Shared {
     modules: Vec<modules::Made>,
     device: Device,
+    /// How many statements have been run, on all threads.
+    done: AtomicU64,
 }
 
 /// What the program's own thread has, and no other.
@@ -104,10 +110,13 @@ impl Machine {
         }
         let make = |(_, made): &(String, Made)| made.make(&tensors, device);
         let modules = program.modules.iter().map(make).collect::<Result<_>>()?;
-        Ok(Machine { tensors, shared: Arc::new(Shared { modules, device }) })
+        Ok(Machine { tensors, shared: Arc::new(Shared { modules, device, done: AtomicU64::new(0) }) })
     }
 
     pub(super) fn block(&mut self, block: &[Statement], own: &mut Own<'_>) -> Outcome {
+        if self.shared.done.fetch_add(1 + block.len() as u64, Relaxed) > MOST_STATEMENTS {
+            return Err(format!("a program runs at most {MOST_STATEMENTS} statements"));
+        }
         block.iter().try_for_each(|statement| self.statement(statement, own))
     }
 
@@ -168,6 +177,8 @@ impl Machine {
                 let arguments = Arguments::new(&passed, &self.tensors, self.shared.device);
                 arguments.skip_first();
                 checked(change(&mut target, &arguments), &arguments)?;
+                // Some change what their handle sees, and not its elements.
+                self.put_first(&passed, &target);
                 self.give(to, vec![target])
             }
             What::Call { operation, passed, to } => {
@@ -184,11 +195,11 @@ impl Machine {
             What::Backward { of, gradients, retain, create } => {
                 self.backward(of, gradients, *retain, *create)
             }
-            What::Gradient { of, wrt, retain, create, to } => {
-                let inputs = wrt.iter().map(|number| self.get(*number)).collect::<Result<Vec<_>>>()?;
-                let pass = pass(*retain, *create);
+            What::Gradient { of, gradients, wrt, retain, create, to } => {
+                let (roots, gradients) = (self.all(of)?, self.all(gradients.as_deref().unwrap_or(&[]))?);
+                let inputs = self.all(wrt)?;
                 let inputs: Vec<&Tensor> = inputs.iter().collect();
-                let given = autograd::grad(&[(&self.get(*of)?, None)], &inputs, pass)?;
+                let given = autograd::grad(&paired(&roots, &gradients), &inputs, pass(*retain, *create))?;
                 self.give(to, given.into_iter().flatten().collect())
             }
             What::GradOf { of, to } => {
@@ -230,12 +241,8 @@ impl Machine {
         retain: bool,
         create: bool,
     ) -> Result<()> {
-        let roots = of.iter().map(|number| self.get(*number)).collect::<Result<Vec<_>>>()?;
-        let gradients =
-            gradients.iter().flatten().map(|number| self.get(*number)).collect::<Result<Vec<_>>>()?;
-        let root = |(i, root)| (root, gradients.get(i));
-        let roots: Vec<_> = roots.iter().enumerate().map(root).collect();
-        autograd::backward(&roots, pass(retain, create))
+        let (roots, gradients) = (self.all(of)?, self.all(gradients.as_deref().unwrap_or(&[]))?);
+        autograd::backward(&paired(&roots, &gradients), pass(retain, create))
     }
 
     fn hook(&self, on: usize, gradient: usize, body: &Arc<Block>, gives: Option<usize>) -> Result<()> {
@@ -265,10 +272,20 @@ impl Machine {
         self.tensors.get(&number).cloned().ok_or_else(|| fault("a tensor that is not there any more"))
     }
 
+    fn all(&self, numbers: &[usize]) -> Result<Vec<Tensor>> {
+        numbers.iter().map(|number| self.get(*number)).collect()
+    }
+
     fn first(&self, passed: &Passed) -> Result<Tensor> {
         match passed.args.first() {
             Some(crate::value::Value::Same(number)) => self.get(*number),
             _ => Err(fault("what is changed in place is the first argument, a tensor")),
+        }
+    }
+
+    fn put_first(&mut self, passed: &Passed, target: &Tensor) {
+        if let Some(crate::value::Value::Same(number)) = passed.args.first() {
+            self.tensors.insert(*number, target.clone());
         }
     }
 
@@ -335,6 +352,11 @@ impl Made {
         made.module.set_training(self.training);
         Ok(made)
     }
+}
+
+/// Each root with the gradient that is given for it, if one is.
+fn paired<'a>(roots: &'a [Tensor], gradients: &'a [Tensor]) -> Vec<(&'a Tensor, Option<&'a Tensor>)> {
+    roots.iter().enumerate().map(|(at, root)| (root, gradients.get(at))).collect()
 }
 
 fn pass(retain_graph: bool, create_graph: bool) -> Pass {

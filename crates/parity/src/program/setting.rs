@@ -54,6 +54,10 @@ impl Setting {
         })
     }
 
+    pub(super) fn without_memory(self) -> Setting {
+        Setting { profile_memory: false, ..self }
+    }
+
     pub(super) fn builder(&self) -> cresset_profiler::Result<Builder> {
         let builder = Profiler::builder()
             .record_shapes(self.record_shapes)

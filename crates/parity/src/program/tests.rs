@@ -38,6 +38,27 @@ fn results_are_in_the_trace_and_gradients_among_them() {
 }
 
 #[test]
+fn gradients_of_several_roots_are_summed_and_may_be_given() {
+    let body = json!([
+        { "call": "aten::mul", "args": ["x", 3], "to": "y" },
+        { "call": "aten::neg", "args": ["x"], "to": "z" },
+        { "call": "aten::ones_like", "args": ["x"], "to": "one" },
+        { "gradient": ["y", "z"], "gradients": ["one", "one"], "wrt": ["x"], "to": ["g"] },
+        { "call": "aten::mul", "args": ["x", 1], "to": "w" },
+        { "call": "aten::t_", "args": ["w"] },
+    ]);
+    let mut program = program(body);
+    program["results"] = json!(["g", "w"]);
+    let ran = Program::from_json(program.to_string().as_bytes()).unwrap().run(Device::CPU).unwrap();
+    assert_eq!(ran.results["g"], json!({ "shape": [2, 3], "dtype": "f32", "values": ([2.0; 6]) }));
+    assert_eq!(
+        ran.results["w"]["shape"],
+        json!([3, 2]),
+        "what a change in place leaves goes by the same name"
+    );
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place() {
     let cases = [
         (
