@@ -133,7 +133,6 @@ pub(crate) fn over_second(name: &'static str, number: Tensor, tensor: &Tensor) -
 pub(crate) fn changed_by(name: &'static str, x: &Tensor) -> Shown {
     match name {
         "aten::abs_" => call("aten::abs", [x, x], &[]).into(),
-        "aten::relu_" => call("aten::clamp_min_", [x], &[Argument::Int(0)]).into(),
         _ => Shown::default(),
     }
 }

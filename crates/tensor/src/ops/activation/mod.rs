@@ -48,10 +48,6 @@ macro_rules! in_place {
             const IN_PLACE: &'static str = concat!($name, "_");
             kernel_table!(in place $op);
 
-            fn shown_in_place(&self, [x]: [&Tensor; 1]) -> Result<$crate::op::Shown> {
-                Ok($crate::shown::changed_by(Self::IN_PLACE, x))
-            }
-
             fn cpu_in_place(&self, [x]: [&Tensor; 1]) -> Result<()> {
                 kind::$kind::change(*self, x)
             }
