@@ -116,8 +116,8 @@ fn a_fused_step_allocates_nothing_after_its_first() {
 }
 
 /// All forms other than the fused one have intermediate results, as torch's have. Their memory is used again.
-/// Adafactor and Muon are not here: they multiply matrices, and a product packs its operands into memory that it
-/// asks for each time.
+/// Adafactor and Muon are not here, because it does not hold for them: norms along the first dimension, and norms
+/// and products of transposed matrices in `bf16`, ask for memory to work in each time.
 #[test]
 fn no_step_in_any_form_asks_for_memory_of_elements_after_its_first_steps() {
     use cresset::optim::*;
