@@ -52,30 +52,35 @@ const NOT_ON_NPU: &[&str] = &[
     "unique_consecutive",
 ];
 
+/// Replays a suite on the NPU, in a process of its own: some recorded mistakes show when anyone waits for
+/// the device. Gives the names of what has cases that are not supported; none may fail.
+fn not_on_npu(suite: &str, folder: &str, list: &str, key: &str) -> Vec<String> {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(folder);
+    let file = std::env::temp_dir().join(format!("cresset-parity-npu-{folder}-{}.json", std::process::id()));
+    let output = Command::new(env!("CARGO_BIN_EXE_cresset"))
+        .args(["parity", suite])
+        .arg(golden)
+        .args(["--device", "npu", "--json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    fs::remove_file(file).unwrap();
+    assert!(json["total"]["passed"].as_u64().unwrap() > 0 && json["total"]["failed"] == 0);
+    let missing = json[list].as_array().unwrap().iter().filter(|row| row["unsupported"] != 0);
+    missing.map(|row| row[key].as_str().unwrap().to_owned()).collect()
+}
+
 #[test]
 fn the_npu_gives_every_recorded_answer_that_it_has_an_operator_for() {
-    let report = Report::replay(&golden(), None, cresset::device("npu").unwrap(), |_| {}).unwrap();
-    for row in &report.rows {
-        assert_eq!(row.failed, 0, "{}: {:?}", row.name, row.reasons);
-        let missing = NOT_ON_NPU.contains(&row.name.as_str());
-        assert_eq!(row.unsupported > 0, missing, "{}: {:?}", row.name, row.reasons.first());
-    }
+    assert_eq!(not_on_npu("ops", "opinfo", "ops", "op"), NOT_ON_NPU);
 }
 
 #[test]
 fn the_npu_runs_and_trains_what_the_host_does() {
-    let (golden, npu) =
-        (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"), cresset::device("npu").unwrap());
-    let modules = cresset_parity::modules::replay_folder(&golden.join("module"), None, npu, |_| {}).unwrap();
-    for row in &modules.rows {
-        assert_eq!(row.failed, 0, "{}: {:?}", row.name, row.reasons);
-        let missing = MODULES_NOT_ON_NPU.contains(&row.name.as_str());
-        assert!(missing || row.unsupported == 0, "{}: {:?}", row.name, row.reasons.first());
-    }
-    let report = cresset_parity::train::replay_training(&golden.join("train"), None, npu, |_| {}).unwrap();
-    for row in &report.rows {
-        assert_eq!(row.passed, 3, "{}: {:?}", row.name, row.reasons);
-    }
+    assert_eq!(not_on_npu("modules", "module", "modules", "module"), MODULES_NOT_ON_NPU);
+    assert_eq!(not_on_npu("train", "train", "models", "model"), [""; 0]);
 }
 
 /// Modules whose loss the NPU's library has no operator for.
