@@ -117,7 +117,7 @@ impl Session {
         let (recording, written) = match self.writer {
             None => {
                 let trace = build(material, &mut Carry::default());
-                (Some(Recording::Memory(trace)), Ok(()))
+                (Some(Recording::Memory(Box::new(trace))), Ok(()))
             }
             Some(writer) => {
                 let Material { activities, .. } = material;
@@ -138,7 +138,7 @@ fn close(tap: Option<Arc<Tap>>) -> Result<()> {
 
 /// What a session recorded, and where it is.
 pub(crate) enum Recording {
-    Memory(Trace),
+    Memory(Box<Trace>),
     File(Box<Streamed>),
 }
 
@@ -146,7 +146,7 @@ impl Recording {
     /// All of it, in memory from here on.
     pub(crate) fn trace(&self) -> Result<&Trace> {
         match self {
-            Recording::Memory(trace) => Ok(trace),
+            Recording::Memory(trace) => Ok(&**trace),
             Recording::File(streamed) => streamed.trace(),
         }
     }
@@ -154,7 +154,7 @@ impl Recording {
     /// All of it, for keeps.
     pub(crate) fn into_trace(self) -> Result<Trace> {
         match self {
-            Recording::Memory(trace) => Ok(trace),
+            Recording::Memory(trace) => Ok(*trace),
             Recording::File(streamed) => streamed.into_trace(),
         }
     }
