@@ -107,7 +107,7 @@ fn polls_and_a_drain_together_tell_everything_once() {
         assert!(!activities.is_empty(), "nothing was told before the end");
         activities.extend(drained());
         source().stop().unwrap();
-        let of = |work| activities.iter().filter(move |activity| activity.work == work);
+        let of = |work: Work| activities.iter().filter(move |activity| activity.work == work);
         let launches: BTreeMap<u64, &Activity> =
             of(Work::Launch).map(|launch| (launch.correlation, launch)).collect();
         assert_eq!((of(Work::Launch).count(), launches.len()), (LAUNCHES, LAUNCHES));
