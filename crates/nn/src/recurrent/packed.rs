@@ -207,7 +207,7 @@ impl Stack {
             |steps, start, weights, reverse| self.pass_packed(steps, start, weights, reverse),
         )?;
         let places = packed.unsorted_indices();
-        let last = gathered(&last)?.map(|x| ordered(x, 1, places.as_deref()))?;
+        let last = gathered(&last, true)?.map(|x| ordered(x, 1, places.as_deref()))?;
         Ok((packed.with_data(data), last))
     }
 

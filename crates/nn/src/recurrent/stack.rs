@@ -133,7 +133,7 @@ impl Stack {
         let x = if self.batch_first { input.transpose(0, 1)? } else { input.clone() };
         if self.suits_operator(&x, start) {
             let (out, last) = self.climb_by_operator(x, start)?;
-            let last = gathered(&last)?;
+            let last = gathered(&last, false)?;
             return Ok((if self.batch_first { out.transpose(0, 1)? } else { out }, last));
         }
         let (out, last) = self.climb(
@@ -142,7 +142,7 @@ impl Stack {
             |x| x.unbind(0),
             |steps, start, weights, reverse| self.pass(steps, start, weights, reverse),
         )?;
-        let gathered = gathered(&last)?;
+        let gathered = gathered(&last, true)?;
         drop(last);
         Ok((if self.batch_first { batch_first(out)? } else { out }, gathered))
     }
@@ -352,12 +352,17 @@ pub(super) fn refs(tensors: &[Tensor]) -> Vec<&Tensor> {
     tensors.iter().collect()
 }
 
-/// States of layers and directions as one.
-pub(super) fn gathered(states: &[State]) -> Result<State> {
+/// States of layers and directions as one; memories first where torch does so.
+pub(super) fn gathered(states: &[State], memories_first: bool) -> Result<State> {
     let memories: Vec<&Tensor> = states.iter().filter_map(|state| state.memory.as_ref()).collect();
     let hidden: Vec<&Tensor> = states.iter().map(|state| &state.hidden).collect();
-    Ok(State {
-        hidden: Tensor::stack(&hidden, 0)?,
-        memory: (!memories.is_empty()).then(|| Tensor::stack(&memories, 0)).transpose()?,
-    })
+    let stacked = |memories: &[&Tensor]| match memories {
+        [] => Ok(None),
+        memories => Tensor::stack(memories, 0).map(Some),
+    };
+    if memories_first {
+        let memory = stacked(&memories)?;
+        return Ok(State { hidden: Tensor::stack(&hidden, 0)?, memory });
+    }
+    Ok(State { hidden: Tensor::stack(&hidden, 0)?, memory: stacked(&memories)? })
 }

@@ -45,7 +45,7 @@ pub struct StackOf {
 }
 
 /// An argument that a layer cannot do without.
-fn given<'a>(tensor: Option<&'a Tensor>) -> &'a Tensor {
+fn given(tensor: Option<&Tensor>) -> &Tensor {
     tensor.expect("a layer is given its input, weights and states")
 }
 
@@ -289,7 +289,7 @@ impl LstmLayer {
     pub fn takes(inputs: LayerInputs<'_>) -> bool {
         let fits = |tensor: &&Tensor| tensor.device().is_cpu() && tensor.dtype() == DType::F32;
         let [x, ..] = inputs;
-        inputs.iter().flatten().all(|tensor| fits(&tensor)) && x.is_some_and(|x| x.numel() > 0)
+        inputs.iter().flatten().all(|tensor| fits(tensor)) && x.is_some_and(|x| x.numel() > 0)
     }
 
     /// Runs a layer of a stack: what it gives out at every step and at the last, and what it remembers then.
