@@ -289,7 +289,7 @@ impl LstmLayer {
     pub fn takes(inputs: LayerInputs<'_>) -> bool {
         let fits = |tensor: &&Tensor| tensor.device().is_cpu() && tensor.dtype() == DType::F32;
         let [x, ..] = inputs;
-        inputs.iter().flatten().all(|tensor| fits(tensor)) && x.is_some_and(|x| x.numel() > 0)
+        inputs.iter().flatten().all(fits) && x.is_some_and(|x| x.numel() > 0)
     }
 
     /// Runs a layer of a stack: what it gives out at every step and at the last, and what it remembers then.
