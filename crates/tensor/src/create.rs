@@ -71,7 +71,7 @@ impl Tensor {
     /// A number by itself: no dimensions.
     pub fn scalar_tensor(value: impl Into<Scalar>, options: impl Into<Options>) -> Result<Tensor> {
         let (value, told) = (value.into(), Told::now(options));
-        let _made = shown::factory();
+        let _unnumbered = shown::inside();
         let _span = composite("aten::scalar_tensor", shown::NOTHING, |visit| {
             visit(scalar_argument(value));
             told.written().into_iter().for_each(visit);

@@ -49,11 +49,13 @@ pub(super) fn added_mask(mask: &Tensor, dtype: DType) -> Result<Tensor> {
     let none = Argument::None;
     let lowest = Argument::Float(f64::NEG_INFINITY);
     let more = [lowest, shown::dtype_code(dtype), none, shown::HOST, none];
+    let unnumbered = shown::inside();
     let lowest = shown::within("aten::scalar_tensor", shown::NOTHING, &more, || {
         let out = Tensor::uninit(&[], dtype, Device::CPU)?;
         cpu::change(&out, [], |out, []| elementwise::fill(Scalar::Float(f64::NEG_INFINITY), out))?;
         Ok(out)
     })?;
+    drop(unnumbered);
     mask.choose(0.0, &lowest)
 }
 
