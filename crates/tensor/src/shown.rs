@@ -92,10 +92,8 @@ pub(crate) fn within<I: Inputs, O: Output>(
 
 /// Shows a call that torch finds out in that it cannot be made, as the error says.
 pub(crate) fn failed<I: Inputs>(name: &'static str, inputs: I, more: &[Argument<'_>], error: Error) -> Error {
-    let span = call(name, inputs, more);
-    let outcome: Result<()> = Err(error);
-    Span::end(span, &outcome);
-    outcome.expect_err("made above")
+    Span::end(call(name, inputs, more), &Err::<(), ()>(()));
+    error
 }
 
 /// A number as a tensor of its own, which torch makes of each that meets a tensor.
