@@ -9,6 +9,9 @@ use crate::view::{floats, floats_mut};
 use crate::wide::wide;
 use crate::{Element, Float, View, ViewMut};
 
+/// So few elements are done before the widest vectors could be chosen.
+const FEW: usize = 8;
+
 /// `out = f(x)`
 #[inline]
 pub(crate) fn map1<A: Element, O: Element>(
@@ -70,6 +73,9 @@ pub(super) fn map2_bytes<T: Float>([a, b]: [&[u8]; 2], out: &mut [u8], f: impl F
 #[inline]
 fn map1_slices<T: Float>(x: &[T], out: &mut [T], f: impl Fn(T) -> T + Copy + Sync) {
     assert_eq!(x.len(), out.len(), "elementwise: the operand and the output differ in length");
+    if out.len() <= FEW {
+        return out.iter_mut().zip(x).for_each(|(out, &x)| *out = f(x));
+    }
     if out.len() < LARGE {
         return zip1(x, out, f);
     }
@@ -78,6 +84,9 @@ fn map1_slices<T: Float>(x: &[T], out: &mut [T], f: impl Fn(T) -> T + Copy + Syn
 
 #[inline]
 fn map2_slices<T: Float>(a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T) -> T + Copy + Sync) {
+    if out.len() <= FEW {
+        return out.iter_mut().zip(a).zip(b).for_each(|((out, &a), &b)| *out = f(a, b));
+    }
     if out.len() < LARGE {
         return zip2(a, b, out, f);
     }

@@ -52,6 +52,12 @@ pub(crate) fn sum_slice<T: Number>(x: &[T]) -> T {
     fold(x, T::ZERO, T::plus)
 }
 
+/// The sum of no more than a span.
+pub(super) fn sum_few<T: Number>(x: &[T]) -> T {
+    assert!(x.len() <= SPAN, "{} elements are more than a span", x.len());
+    sum_slice(x)
+}
+
 /// Folds all elements, in an order of its own; `empty` is the fold of nothing.
 fn fold<T: Element>(x: &[T], empty: T, f: impl Fn(T, T) -> T + Copy) -> T {
     // What no order changes needs none, and what is not computed in need not be fast.

@@ -21,7 +21,7 @@ use fold::Folding;
 pub(crate) use fold::{sum_columns, sum_slice};
 
 use crate::elementwise::{Single, contiguous, floats, numbers, to_vec};
-use crate::{DType, Float, Number, View, ViewMut};
+use crate::{DType, Float, Number, View, ViewMut, view};
 
 /// The sum over `dims`, computed in the element type of `out`, to which `x` is converted.
 pub fn sum(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
@@ -31,6 +31,14 @@ pub fn sum(x: View<'_>, dims: &[usize], out: ViewMut<'_>) {
         sum_as::<f32>(x, dims, wide.view_mut());
         wide.store(out);
     });
+}
+
+/// The sum of all elements, few enough for one span, of `dtype` F32 or F64 and one after the other: what [`sum`]
+/// does, for those who know so much already.
+#[inline]
+pub fn sum_bytes(dtype: DType, x: &[u8], out: &mut [u8]) {
+    floats!(dtype, T => view::floats_mut::<T>(out)[0] = fold::sum_few(view::floats::<T>(x)),
+        single => panic!("half precision is computed as f32"));
 }
 
 /// The mean over `dims`, for floats; NaN over nothing.

@@ -1,0 +1,393 @@
+//! Shared ownership of what comes and goes with every call.
+//!
+//! [`Shared`] counts its owners as `Arc` does. Two things are cheaper, and small tensors notice: memory that
+//! is given up waits on its thread for the next of its size, and the last owner learns from a plain load that
+//! it is the last.
+
+#![expect(unsafe_code, reason = "owns raw memory and counts who shares it")]
+
+use std::alloc::{self, Layout as Allocation};
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+/// A value with any number of owners, on any threads.
+pub struct Shared<T> {
+    counted: NonNull<Counted<T>>,
+    _owns: PhantomData<Counted<T>>,
+}
+
+struct Counted<T> {
+    owners: AtomicUsize,
+    /// How many watch, and one for all owners together; 0 if nobody ever did.
+    watchers: AtomicUsize,
+    value: ManuallyDrop<T>,
+}
+
+/// Leads to a value that others own, for as long as they do.
+pub struct Watcher<T> {
+    counted: NonNull<Counted<T>>,
+}
+
+// SAFETY: owners on several threads see the value at once, and any of them may be the one to drop it.
+unsafe impl<T: Send + Sync> Send for Shared<T> {}
+// SAFETY: as above; from a reference another owner can be made.
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+// SAFETY: as above: of a watcher an owner can be made.
+unsafe impl<T: Send + Sync> Send for Watcher<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Watcher<T> {}
+
+impl<T> Shared<T> {
+    /// A value with one owner.
+    #[inline]
+    pub fn new(value: T) -> Shared<T> {
+        let counted = take::<Counted<T>>();
+        // SAFETY: memory for just this, and nobody else knows it.
+        unsafe {
+            counted.write(Counted {
+                owners: AtomicUsize::new(1),
+                watchers: AtomicUsize::new(0),
+                value: ManuallyDrop::new(value),
+            });
+        }
+        Shared { counted, _owns: PhantomData }
+    }
+
+    #[inline]
+    fn counted(&self) -> &Counted<T> {
+        // SAFETY: it lives as long as it has an owner, and this is one.
+        unsafe { self.counted.as_ref() }
+    }
+
+    /// How many owners there are; others may come and go meanwhile.
+    #[inline]
+    pub fn count(this: &Shared<T>) -> usize {
+        this.counted().owners.load(Ordering::Acquire)
+    }
+
+    /// Whether this is the only owner, and nobody ever watched. Then it stays so for as long as nobody
+    /// clones it.
+    #[inline]
+    pub fn is_unique(this: &Shared<T>) -> bool {
+        // In this order: who made a watcher was an owner, so if the others are gone, it is seen.
+        Shared::count(this) == 1 && this.counted().watchers.load(Ordering::Relaxed) == 0
+    }
+
+    /// The value, if nobody else owns it.
+    #[inline]
+    pub fn get_mut(this: &mut Shared<T>) -> Option<&mut T> {
+        // SAFETY: what former owners did is seen, and a new one would need the owner borrowed here.
+        Shared::is_unique(this).then(|| unsafe { &mut *this.counted.as_mut().value })
+    }
+
+    /// Whether both own the same value.
+    #[inline]
+    pub fn ptr_eq(this: &Shared<T>, other: &Shared<T>) -> bool {
+        this.counted == other.counted
+    }
+
+    /// Where the value is: an identity, not to be read through.
+    #[inline]
+    pub fn address(this: &Shared<T>) -> usize {
+        this.counted.as_ptr() as usize
+    }
+
+    /// What leads to the value without owning it.
+    pub fn watch(this: &Shared<T>) -> Watcher<T> {
+        let more = |watchers| Some(if watchers == 0 { 2 } else { watchers + 1 });
+        let counted = this.counted();
+        let _ = counted.watchers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        Watcher { counted: this.counted }
+    }
+}
+
+impl<T> Watcher<T> {
+    fn counted(&self) -> &Counted<T> {
+        // SAFETY: the memory stays until owners and watchers are gone, and this is one.
+        unsafe { self.counted.as_ref() }
+    }
+
+    /// An owner of the value; `None` if the last one went.
+    pub fn owner(&self) -> Option<Shared<T>> {
+        let more = |owners| (owners > 0).then(|| owners + 1);
+        self.counted().owners.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).ok()?;
+        Some(Shared { counted: self.counted, _owns: PhantomData })
+    }
+}
+
+impl<T> Drop for Watcher<T> {
+    fn drop(&mut self) {
+        if self.counted().watchers.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: the owners counted as one, which went after the value was dropped.
+            unsafe { give_back(self.counted) };
+        }
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.counted().value
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    #[inline]
+    fn clone(&self) -> Shared<T> {
+        let before = self.counted().owners.fetch_add(1, Ordering::Relaxed);
+        if before > isize::MAX as usize {
+            // Owners that are forgotten again and again would wrap around to none.
+            std::process::abort();
+        }
+        Shared { counted: self.counted, _owns: PhantomData }
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    #[inline]
+    fn drop(&mut self) {
+        if Shared::is_unique(self) {
+            // SAFETY: the last owner goes, what the others did is seen, and nobody watches.
+            unsafe { end(self.counted, false) };
+        } else if self.counted().owners.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            let watched = self.counted().watchers.load(Ordering::Relaxed) != 0;
+            // SAFETY: as above; watchers make no owners any more.
+            unsafe { end(self.counted, watched) };
+        }
+    }
+}
+
+/// Drops the value, and gives its memory up unless a watcher is left to do that.
+///
+/// # Safety
+/// Nobody owns it any more; nobody watches if it is not `watched`.
+unsafe fn end<T>(mut counted: NonNull<Counted<T>>, watched: bool) {
+    // SAFETY: the caller's promise; it was initialised when it was made.
+    unsafe { ManuallyDrop::drop(&mut counted.as_mut().value) };
+    if watched {
+        drop(Watcher { counted });
+    } else {
+        // SAFETY: it was taken for this type, and nothing is in it any more.
+        unsafe { give_back(counted) };
+    }
+}
+
+/// Sizes of memory that waits are multiples of this.
+const STEP: usize = 32;
+/// How many sizes wait; what is larger does not.
+const SIZES: usize = 16;
+/// How many of one size wait on a thread.
+const MOST: usize = 64;
+/// What the memory is aligned to.
+const ALIGN: usize = align_of::<u128>();
+
+/// Memory of one size that waits: each holds the address of the next.
+struct List {
+    first: Cell<Option<NonNull<Next>>>,
+    len: Cell<usize>,
+}
+
+struct Next(Option<NonNull<Next>>);
+
+/// The lists of a thread, by size.
+struct Lists([List; SIZES]);
+
+thread_local! {
+    static LISTS: Lists =
+        const { Lists([const { List { first: Cell::new(None), len: Cell::new(0) } }; SIZES]) };
+}
+
+/// Which list has memory for a `T`, if any has.
+const fn list_of<T>() -> Option<usize> {
+    let list = size_of::<T>().div_ceil(STEP).saturating_sub(1);
+    if list < SIZES && align_of::<T>() <= ALIGN { Some(list) } else { None }
+}
+
+/// How memory for a `T` is allocated.
+const fn allocation<T>() -> Allocation {
+    match list_of::<T>() {
+        Some(list) => sized(list),
+        None => Allocation::new::<T>(),
+    }
+}
+
+/// How memory of a list is allocated.
+const fn sized(list: usize) -> Allocation {
+    match Allocation::from_size_align((list + 1) * STEP, ALIGN) {
+        Ok(allocation) => allocation,
+        Err(_) => panic!("sizes are small and the alignment is a power of two"),
+    }
+}
+
+/// Memory for a `T`.
+#[inline]
+fn take<T>() -> NonNull<T> {
+    let waiting = match const { list_of::<T>() } {
+        Some(list) => LISTS.try_with(|lists| lists.0[list].pop()).ok().flatten(),
+        None => None,
+    };
+    waiting.map_or_else(|| fresh(const { allocation::<T>() }).cast(), NonNull::cast)
+}
+
+#[cold]
+fn fresh(allocation: Allocation) -> NonNull<u8> {
+    // SAFETY: no size is zero, for each holds a counter.
+    let start = unsafe { alloc::alloc(allocation) };
+    NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(allocation))
+}
+
+/// Keeps memory for the next `T`, or gives it back to the system.
+///
+/// # Safety
+/// It came from `take` for the same type, and nobody uses it.
+#[inline]
+unsafe fn give_back<T>(memory: NonNull<T>) {
+    if let Some(list) = const { list_of::<T>() } {
+        // SAFETY: the caller's promise. A thread that ends has no lists any more.
+        let kept = LISTS.try_with(|lists| unsafe { lists.0[list].push(memory.cast()) });
+        if kept == Ok(true) {
+            return;
+        }
+    }
+    // SAFETY: `take` allocated it so.
+    unsafe { alloc::dealloc(memory.as_ptr().cast(), const { allocation::<T>() }) };
+}
+
+impl List {
+    #[inline]
+    fn pop(&self) -> Option<NonNull<Next>> {
+        let first = self.first.get()?;
+        // SAFETY: it waits in this list, so `push` wrote it and nobody else knows it.
+        self.first.set(unsafe { first.read() }.0);
+        self.len.set(self.len.get() - 1);
+        Some(first)
+    }
+
+    /// Whether there was room.
+    ///
+    /// # Safety
+    /// The memory is of this list's size, and nobody uses it.
+    #[inline]
+    unsafe fn push(&self, memory: NonNull<Next>) -> bool {
+        if self.len.get() == MOST {
+            return false;
+        }
+        // SAFETY: the caller's promise; every size has room for an address.
+        unsafe { memory.write(Next(self.first.get())) };
+        self.first.set(Some(memory));
+        self.len.set(self.len.get() + 1);
+        true
+    }
+}
+
+impl Drop for Lists {
+    fn drop(&mut self) {
+        for (number, list) in self.0.iter().enumerate() {
+            while let Some(memory) = list.pop() {
+                // SAFETY: it waited among those of this size, and nobody uses it.
+                unsafe { alloc::dealloc(memory.as_ptr().cast(), sized(number)) };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_value_goes_with_its_last_owner() {
+        let witness = Arc::new(());
+        let mut one = Shared::new((witness.clone(), 7));
+        let two = one.clone();
+        assert!(Shared::ptr_eq(&one, &two) && Shared::count(&one) == 2 && two.1 == 7);
+        assert!(Shared::get_mut(&mut one).is_none());
+        drop(two);
+        Shared::get_mut(&mut one).expect("only one owner is left").1 = 8;
+        assert_eq!((one.1, Arc::strong_count(&witness)), (8, 2));
+        drop(one);
+        assert_eq!(Arc::strong_count(&witness), 1);
+    }
+
+    #[test]
+    fn a_watcher_owns_nothing_and_finds_the_value_while_someone_does() {
+        let witness = Arc::new(());
+        let mut one = Shared::new(witness.clone());
+        let (watcher, other) = (Shared::watch(&one), Shared::watch(&one));
+        assert!(watcher.owner().is_some_and(|owner| Shared::ptr_eq(&owner, &one)));
+        assert!(Shared::get_mut(&mut one).is_none(), "a watcher could make an owner meanwhile");
+        drop(one);
+        assert_eq!(Arc::strong_count(&witness), 1);
+        assert!(watcher.owner().is_none());
+        drop(watcher);
+        assert!(other.owner().is_none());
+    }
+
+    #[test]
+    fn watchers_and_owners_on_two_threads_drop_the_value_once() {
+        let witness = Arc::new(());
+        for _ in 0..500 {
+            let shared = Shared::new(witness.clone());
+            let watcher = Shared::watch(&shared);
+            std::thread::scope(|scope| {
+                scope.spawn(move || drop(watcher.owner()));
+                drop(shared);
+            });
+        }
+        assert_eq!(Arc::strong_count(&witness), 1);
+    }
+
+    #[test]
+    fn memory_waits_for_the_next_of_its_size() {
+        std::thread::spawn(|| {
+            let first = Shared::new([1u64; 9]);
+            let address = Shared::address(&first);
+            drop(first);
+            let other_size = Shared::new([1u64; 30]);
+            assert_ne!(Shared::address(&other_size), address);
+            let again = Shared::new([2u64; 8]);
+            assert_eq!(Shared::address(&again), address);
+            assert_eq!(*again, [2; 8]);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn more_than_may_wait_and_more_than_any_size_are_fine() {
+        let many: Vec<_> = (0..3 * MOST).map(|i| Shared::new([i; 4])).collect();
+        assert!(many.iter().enumerate().all(|(i, shared)| **shared == [i; 4]));
+        drop(many);
+        let large = Shared::new([3u8; 2 * SIZES * STEP]);
+        assert!(large.iter().all(|&byte| byte == 3));
+        #[repr(align(64))]
+        struct Aligned(u8);
+        let aligned = Shared::new(Aligned(5));
+        assert_eq!((&raw const *aligned as usize % 64, aligned.0), (0, 5));
+    }
+
+    #[test]
+    fn owners_on_many_threads_drop_the_value_once() {
+        let witness = Arc::new(());
+        for _ in 0..500 {
+            let shared = Shared::new(witness.clone());
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    let mine = shared.clone();
+                    scope.spawn(move || drop(mine.clone()));
+                }
+                drop(shared);
+            });
+        }
+        assert_eq!(Arc::strong_count(&witness), 1);
+    }
+}
