@@ -247,6 +247,45 @@ pub(crate) fn alike2(
     Ok(Some(Tensor::from_parts(storage, layout, dtype)))
 }
 
+/// Changes a tensor whose memory nobody else sees, given another, where both are as in [`alike2`]; `false`,
+/// and nothing is changed, for others.
+#[inline]
+pub(crate) fn change_alike(target: &Tensor, other: &Tensor, run: impl FnOnce(ViewMut<'_>, View<'_>)) -> bool {
+    let alike = is_plain(target)
+        && target.is_contiguous()
+        && is_plain(other)
+        && other.dtype() == target.dtype()
+        && other.layout().has_shape(target.shape())
+        && !other.storage().same_as(target.storage());
+    if alike {
+        let (reading, mut writing) = (other.read(), target.write());
+        run(target.elements_mut(&mut writing), other.elements(&reading));
+    }
+    alike
+}
+
+/// A number made of all floats of a host tensor that lie one after the other; `None` for others, and for so
+/// many that the steps which are left out do not count.
+#[inline]
+pub(crate) fn folded(x: &Tensor, run: impl FnOnce(DType, &[u8], &mut [u8])) -> Result<Option<Tensor>> {
+    const MANY: usize = 1024;
+    let dtype = x.dtype();
+    if !is_plain(x) || !x.is_contiguous() || x.numel() > MANY {
+        return Ok(None);
+    }
+    let reading = x.read();
+    let storage = Storage::filled(dtype.size(), dtype, |out| run(dtype, x.picked(reading.bytes()), out))?;
+    Ok(Layout::contiguous(&[]).map(|layout| Tensor::from_parts(storage, layout, dtype)))
+}
+
+/// A new tensor of one element, in as many dimensions as `layout` has.
+pub(crate) fn single(value: Scalar, layout: Layout, dtype: DType) -> Result<Tensor> {
+    let number = Number::new(value, dtype);
+    let size = dtype.size();
+    let storage = Storage::filled(size, dtype, |out| out.copy_from_slice(&number.bytes.0[..size]))?;
+    Ok(Tensor::from_parts(storage, layout, dtype))
+}
+
 /// Whether these are floats on the host, one after the other or one repeated.
 #[inline]
 fn is_plain(tensor: &Tensor) -> bool {

@@ -3,7 +3,7 @@
 use crate::composite::composite;
 use crate::op::below;
 use crate::ops::scalar_argument;
-use crate::{Argument, Cause, Error, MemoryFormat, Options, Result, Scalar, Tensor, To, shown};
+use crate::{Argument, Cause, Error, Layout, MemoryFormat, Options, Result, Scalar, Tensor, To, cpu, shown};
 use cresset_dispatch::observe::{self, Span};
 
 /// What a tensor that takes after another is to be, as observers see it: element type, layout, device,
@@ -128,6 +128,10 @@ impl Tensor {
     /// Ones to begin a backward pass with; torch's program names the order of elements that all have.
     pub(crate) fn first_ones(&self) -> Result<Tensor> {
         const NAME: &str = "aten::ones_like";
+        if !observe::is_watched() && self.device().is_cpu() && self.numel() == 1 {
+            let dense = Layout::contiguous(self.shape()).expect("one element can be counted");
+            return cpu::single(Scalar::Int(1), dense, self.dtype());
+        }
         let told = |visit: &mut dyn FnMut(Argument<'_>)| {
             told(().into(), Argument::Bool(false)).into_iter().for_each(&mut *visit);
             visit(Argument::Int(MemoryFormat::Preserve as i64));
@@ -217,7 +221,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let Options { dtype, device, .. } = to.options(self);
         let same = std::ptr::eq(shape, self.shape());
-        let layout = crate::Layout::contiguous(shape).ok_or_else(|| {
+        let layout = Layout::contiguous(shape).ok_or_else(|| {
             Error::new(
                 Cause::Memory,
                 op,

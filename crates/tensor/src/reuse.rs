@@ -1,8 +1,10 @@
-//! Results written over an operand that nobody else has: `a * b + c` needs the memory of one result.
+//! Results written over an operand that nobody else has: `a * b + c` needs the memory of one result, and
+//! gradients that meet grow where they are.
 
 use crate::op::InPlace;
-use crate::{DType, Inputs, Key, Op, Operand, Result, Scalar, Tensor};
+use crate::{DType, Inputs, Key, Op, Operand, Result, Scalar, Tensor, cpu};
 use cresset_dispatch::{key, memory, observe};
+use cresset_kernels::{View, ViewMut, elementwise, functions};
 
 /// Smaller results lie in the tensor itself, and a new one is as cheap.
 const PAYS: usize = 1024;
@@ -17,6 +19,18 @@ where
         return Ok(a);
     }
     op.call((&a, b))
+}
+
+impl Tensor {
+    /// Adds `other` to this tensor, whose memory nobody else sees.
+    pub(crate) fn grow(&self, other: &Tensor) -> Result<()> {
+        let sum = functions::Add { alpha: Scalar::Int(1) };
+        let run = |target: ViewMut<'_>, other: View<'_>| elementwise::binary_in_place(sum, target, other);
+        if !observe::is_watched() && cpu::change_alike(self, other, run) {
+            return Ok(());
+        }
+        self.add_(other)
+    }
 }
 
 /// Whether nobody can tell if the result of `a` and `b` is written over `a`: it is the only handle of

@@ -2,11 +2,10 @@
 
 use crate::{Cause, DType, Device, Element, Error, Key, Result, backend, tally};
 use cresset_dispatch::memory::{self, Report};
-use cresset_kernels::Buffer;
+use cresset_kernels::{Buffer, Shared};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use triomphe::{Arc, UniqueArc};
 
 /// Memory that a device owns; only its backend can look inside.
 pub trait DeviceMemory: Any + Send + Sync {
@@ -27,7 +26,7 @@ pub enum Memory {
 /// A block of memory, shared by reference. Aliases see each other's changes, and count
 /// them together.
 #[derive(Clone)]
-pub struct Storage(Arc<Inner>);
+pub struct Storage(Shared<Inner>);
 
 struct Inner {
     memory: Held,
@@ -48,9 +47,9 @@ enum Held {
 
 impl Inner {
     #[inline]
-    fn new(memory: Held, bytes: usize, device: Device) -> UniqueArc<Inner> {
+    fn new(memory: Held, bytes: usize, device: Device) -> Inner {
         let (version, recorded) = (AtomicU64::new(0), AtomicU64::new(0));
-        UniqueArc::new(Inner { memory, bytes, device, version, recorded, changed_by: Mutex::new("") })
+        Inner { memory, bytes, device, version, recorded, changed_by: Mutex::new("") }
     }
 }
 
@@ -87,12 +86,12 @@ impl Storage {
     #[inline]
     pub(crate) fn filled(bytes: usize, dtype: DType, fill: impl FnOnce(&mut [u8])) -> Result<Storage> {
         let memory = Held::Own(Memory::Host(host(bytes, dtype)?));
-        let mut inner = Inner::new(memory, bytes, Device::CPU);
-        if let Held::Own(Memory::Host(buffer)) = &mut inner.memory {
+        let mut inner = Shared::new(Inner::new(memory, bytes, Device::CPU));
+        if let Some(Inner { memory: Held::Own(Memory::Host(buffer)), .. }) = Shared::get_mut(&mut inner) {
             count(buffer, bytes as i64);
             fill(buffer.bytes_mut());
         }
-        Ok(Storage(inner.shareable()))
+        Ok(Storage(inner))
     }
 
     /// The memory of a vector, not copied; the vector, if it is not aligned for any element type.
@@ -104,7 +103,7 @@ impl Storage {
 
     #[inline]
     fn of(memory: Memory, bytes: usize, device: Device) -> Storage {
-        let storage = Storage(Inner::new(Held::Own(memory), bytes, device).shareable());
+        let storage = Storage(Shared::new(Inner::new(Held::Own(memory), bytes, device)));
         if let Some(buffer) = storage.host() {
             count(buffer, bytes as i64);
         }
@@ -120,7 +119,7 @@ impl Storage {
     pub(crate) fn counted_apart(&self) -> Storage {
         let of = self.whole().clone();
         let (bytes, device) = (of.len(), of.device());
-        Storage(Inner::new(Held::Of(of), bytes, device).shareable())
+        Storage(Shared::new(Inner::new(Held::Of(of), bytes, device)))
     }
 
     /// The storage that owns the memory.
@@ -216,15 +215,15 @@ impl Storage {
     /// How many tensors hold this memory.
     pub(crate) fn holders(&self) -> usize {
         match &self.0.memory {
-            Held::Own(_) => Arc::count(&self.0),
-            Held::Of(storage) => Arc::count(&self.0) + storage.holders(),
+            Held::Own(_) => Shared::count(&self.0),
+            Held::Of(storage) => Shared::count(&self.0) + storage.holders(),
         }
     }
 
     /// Whether both are the same memory.
     #[inline]
     pub fn same_as(&self, other: &Storage) -> bool {
-        Arc::ptr_eq(&self.whole().0, &other.whole().0)
+        Shared::ptr_eq(&self.whole().0, &other.whole().0)
     }
 }
 

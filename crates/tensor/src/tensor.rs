@@ -4,11 +4,11 @@ use crate::autograd::{Tracking, ViewOf};
 use crate::{DType, Device, Key, Layout, Result, Storage};
 use cresset_dispatch::observe::{Identified, Identity, TensorArgument};
 use cresset_dispatch::{KeySet, key};
-use triomphe::Arc;
+use cresset_kernels::Shared;
 
 /// An n-dimensional array on some device. A handle: cloning it copies no elements.
 #[derive(Clone)]
-pub struct Tensor(pub(crate) Arc<Inner>);
+pub struct Tensor(pub(crate) Shared<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) storage: Storage,
@@ -49,7 +49,7 @@ impl Tensor {
         inference: bool,
     ) -> Tensor {
         debug_assert!(layout.end() * dtype.size() <= storage.len(), "{layout:?} reaches beyond its storage");
-        Tensor(Arc::new(Inner::new(storage, layout, dtype, view, inference)))
+        Tensor(Shared::new(Inner::new(storage, layout, dtype, view, inference)))
     }
 
     /// A view: other elements of the same storage, or the same in another order. The layout must
@@ -75,7 +75,7 @@ impl Tensor {
         let mut alias =
             Inner::new(inner.storage.clone(), inner.layout.clone(), inner.dtype, None, inner.inference);
         alias.number = inner.number;
-        Tensor(Arc::new(alias))
+        Tensor(Shared::new(alias))
     }
 
     /// This tensor as a number that a program wrote, which gives way to the types of tensors.
@@ -84,7 +84,7 @@ impl Tensor {
         let (storage, layout) = (inner.storage.clone(), inner.layout.clone());
         let mut number = Inner::new(storage, layout, inner.dtype, None, inner.inference);
         number.number = true;
-        Tensor(Arc::new(number))
+        Tensor(Shared::new(number))
     }
 
     /// Whether it is a number that a program wrote in the place of a tensor.
@@ -149,7 +149,7 @@ impl Tensor {
 
     /// Whether both handles are the same tensor.
     pub fn same_as(&self, other: &Tensor) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::ptr_eq(&self.0, &other.0)
     }
 
     /// Whether another tensor's elements are seen through this one.
@@ -192,7 +192,7 @@ impl Identified for Tensor {
     fn identity(&self) -> Option<Identity> {
         let storage = self.storage();
         Some(Identity {
-            tensor: Arc::as_ptr(&self.0) as usize,
+            tensor: Shared::address(&self.0),
             storage: storage.address()?,
             offset: self.layout().offset(),
             version: storage.version(),

@@ -2,7 +2,7 @@
 
 use cresset_tensor::autograd::{Pass, backward, grad};
 use cresset_tensor::ops::BatchNorm;
-use cresset_tensor::{Cause, Tensor, no_grad};
+use cresset_tensor::{Cause, DType, Tensor, no_grad};
 
 fn leaf(values: &[f64]) -> Tensor {
     Tensor::from_slice(values, [values.len()]).unwrap().with_grad().unwrap()
@@ -239,6 +239,17 @@ fn a_root_that_is_no_single_number_needs_a_gradient() {
     let seed = Tensor::new([1.0f64, 10.0]).unwrap();
     backward(&[(&y, Some(&seed))], Pass::default()).unwrap();
     assert_eq!(f64s(&x.grad().unwrap()), [3.0, 30.0]);
+}
+
+#[test]
+fn a_pass_begins_with_one_in_the_shape_and_type_of_its_root() {
+    for dtype in [DType::F32, DType::F64, DType::BF16, DType::F16] {
+        let x = Tensor::ones([1, 1], dtype).unwrap().with_grad().unwrap();
+        x.mul(3.0).unwrap().backward().unwrap();
+        let grad = x.grad().unwrap();
+        assert_eq!((grad.shape(), grad.dtype()), (&[1, 1][..], dtype));
+        assert_eq!(f64s(&grad.to_dtype(DType::F64).unwrap()), [3.0]);
+    }
 }
 
 #[test]

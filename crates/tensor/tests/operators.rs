@@ -1,10 +1,26 @@
 //! Values, shapes, dtypes and errors of single operators.
 
 use cresset_tensor::ops::{Attention, BatchNorm};
-use cresset_tensor::{Cause, DType, Device, Tensor};
+use cresset_tensor::{Cause, DType, Device, Result, Tensor};
 
 fn f32s(tensor: &Tensor) -> Vec<f32> {
     tensor.to_vec::<f32>().unwrap()
+}
+
+#[test]
+fn a_short_way_gives_the_bits_of_the_long_way() {
+    for count in (1..40).chain([1000, 1024, 1025]) {
+        let elements: Vec<f32> = (1..=count).map(|i| (i as f32 * 0.7).sin() / i as f32).collect();
+        let x = Tensor::from_slice(&elements, [count]).unwrap();
+        // Views with gaps, and sums over dimensions that are named, go the long way.
+        let apart = Tensor::stack(&[&x, &x], 1).unwrap().select(1, 0).unwrap();
+        assert_eq!(f32s(&x.sum().unwrap()), f32s(&x.sum_dims(&[0], false).unwrap()), "{count}");
+        let pairs: [fn(&Tensor, &Tensor) -> Result<Tensor>; 3] =
+            [|a, b| a.add(b), |a, b| a.mul(b), |a, b| a.div(b)];
+        for f in pairs {
+            assert_eq!(f32s(&f(&x, &x).unwrap()), f32s(&f(&apart, &apart).unwrap()), "{count}");
+        }
+    }
 }
 
 #[test]

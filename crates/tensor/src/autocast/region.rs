@@ -1,13 +1,12 @@
 //! Regions of a thread in which calls are cast, and the casts of parameters that they keep.
 
 use crate::autograd::{enable_grad, is_inference_mode};
-use crate::tensor::Inner;
 use crate::{Cause, DType, Error, Key, Result, Tensor};
 use cresset_dispatch::KeySet;
 use cresset_dispatch::key::{self, ThreadKeys};
+use cresset_kernels::Shared;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use triomphe::Arc;
 
 /// Runs `body` with autocast to `dtype` on this thread: products of matrices and convolutions are given
 /// their inputs in `dtype`, losses and what else needs digits in `f32`, and tensors that are joined in the
@@ -185,7 +184,7 @@ struct Regions {
 }
 
 /// Casts of parameters by where the parameter is and what it was cast to.
-type Casts = HashMap<(*const Inner, DType), Kept>;
+type Casts = HashMap<(usize, DType), Kept>;
 
 struct Kept {
     /// Holds the address: no other tensor gets it while this is kept.
@@ -221,13 +220,13 @@ impl Regions {
     }
 
     fn find(&self, tensor: &Tensor, to: DType) -> Option<Tensor> {
-        let kept = self.casts.get(&(Arc::as_ptr(&tensor.0), to))?;
+        let kept = self.casts.get(&(Shared::address(&tensor.0), to))?;
         (kept.version == tensor.storage().version()).then(|| kept.cast.clone())
     }
 
     fn keep(&mut self, tensor: &Tensor, cast: &Tensor) -> Option<Kept> {
         let kept =
             Kept { _parameter: tensor.clone(), version: tensor.storage().version(), cast: cast.clone() };
-        self.casts.insert((Arc::as_ptr(&tensor.0), cast.dtype()), kept)
+        self.casts.insert((Shared::address(&tensor.0), cast.dtype()), kept)
     }
 }

@@ -14,6 +14,7 @@ use crate::ops::Detach;
 use crate::random::{self, Generator};
 use crate::{Autocast, Cause, Error, Result, Spec, Tensor};
 use cresset_dispatch::observe;
+use cresset_kernels::Shared;
 use parking_lot::Mutex;
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -93,7 +94,7 @@ impl Input {
     }
 
     /// The input as the first run saw it, outside the graph.
-    fn unpack(&self, node: &Arc<Node>) -> Result<Tensor> {
+    fn unpack(&self, node: &Shared<Node>) -> Result<Tensor> {
         let Taken::Tensor(tensor) = self.kept.look(node, false)? else {
             unreachable!("inputs of checkpoints are tensors");
         };
@@ -222,7 +223,7 @@ pub(super) fn keep(saved: Saved) -> Kept {
 
 impl Recomputed {
     /// The tensor as it would have been kept.
-    pub(super) fn compute(&self, node: &Arc<Node>) -> Result<Saved> {
+    pub(super) fn compute(&self, node: &Shared<Node>) -> Result<Saved> {
         let known = self.frame.computed.lock().get_mut(self.number).and_then(Option::take);
         let found = match known {
             Some(computed) => Some(computed),
@@ -242,7 +243,7 @@ impl Recomputed {
     }
 
     #[cold]
-    fn differs(&self, node: &Arc<Node>, found: Option<Spec>) -> Error {
+    fn differs(&self, node: &Shared<Node>, found: Option<Spec>) -> Error {
         let Spec { shape, dtype } = &self.spec;
         let found = match found {
             Some(Spec { shape, dtype }) => format!("one of shape {:?}, {dtype}", &shape[..]),
@@ -259,7 +260,7 @@ impl Recomputed {
 
 impl Frame {
     /// Runs the function again; gives the tensors that its calls keep.
-    fn run_again(&self, node: &Arc<Node>) -> Result<Vec<Option<Computed>>> {
+    fn run_again(&self, node: &Shared<Node>) -> Result<Vec<Option<Computed>>> {
         let inputs = self.inputs.iter().map(|input| input.unpack(node)).collect::<Result<Vec<_>>>()?;
         let wanted = self.wanted.lock().clone();
         let collected = Arc::new(Mutex::new(Collected { wanted, tensors: Vec::new(), stopped: false }));

@@ -4,16 +4,16 @@
 //! the latest call runs first, and leaves before all: the order in which torch runs them.
 
 use super::mode::{enable_grad, no_grad};
-use super::node::{Backward, Edge, Function, Grads, Keeps, Node};
+use super::node::{Backward, Edge, Function, Grads, Node};
 use super::saved::{Kept, Taken};
-use super::waiting::{AddressHasher, ByNode, NodeId, ReadyNodes, Waiting, id};
+use super::waiting::{AddressHasher, ByNode, NodeId, Ready, ReadyNodes, Waiting, id};
 use super::{anomaly, hooks};
 use crate::{Cause, Error, Layout, Result, Tensor};
 use cresset_dispatch::observe::{self, Argument, Call, Kind, Name, Sequence, Span};
+use cresset_kernels::Shared;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
-use std::sync::Arc;
 
 /// How a backward pass is run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +48,9 @@ impl Tensor {
 /// Sends a gradient per tensor back through the graph and adds to the gradient of every leaf.
 /// Without a gradient the tensor must be a single number, and one is sent.
 pub fn backward(roots: &[(&Tensor, Option<&Tensor>)], pass: Pass) -> Result<()> {
-    Run::new("backward", roots, pass)?.finish().map(drop)
+    let mut run = Run::new(pass);
+    run.start("backward", roots)?;
+    run.finish()
 }
 
 /// The gradients of `roots` with respect to `inputs`. No leaf is changed.
@@ -61,7 +63,8 @@ pub fn grad(
     inputs: &[&Tensor],
     pass: Pass,
 ) -> Result<Vec<Option<Tensor>>> {
-    let mut run = Run::new("grad", roots, pass)?;
+    let mut run = Run::new(pass);
+    run.start("grad", roots)?;
     let mut wanted = Vec::with_capacity(inputs.len());
     for input in inputs {
         input.follow("grad")?;
@@ -73,9 +76,9 @@ pub fn grad(
         wanted.push((id(&edge.node), edge));
     }
     run.leading = Some(run.leading());
-    let captures = run.finish()?;
+    run.finish()?;
     let captured = |node, output| {
-        let all: &SmallVec<[Capture; 1]> = &captures[&node];
+        let all: &SmallVec<[Capture; 1]> = &run.captures[&node];
         all.iter().find(|(other, _)| *other == output).and_then(|(_, gradient)| gradient.clone())
     };
     let gradients: Vec<_> = wanted.iter().map(|(node, edge)| captured(*node, edge.output)).collect();
@@ -108,46 +111,50 @@ struct Run {
 }
 
 impl Run {
-    fn new(op: &'static str, roots: &[(&Tensor, Option<&Tensor>)], pass: Pass) -> Result<Run> {
-        let _mode = mode(pass);
-        let mut run = Run {
+    fn new(pass: Pass) -> Run {
+        Run {
             pending: Waiting::default(),
             ready: ReadyNodes::default(),
             captures: ByNode::default(),
             first: SmallVec::new(),
             leading: None,
             pass,
-        };
-        let mut starts: SmallVec<[Arc<Node>; 1]> = SmallVec::new();
+        }
+    }
+
+    /// Puts the gradients of `roots` where they begin.
+    fn start(&mut self, op: &'static str, roots: &[(&Tensor, Option<&Tensor>)]) -> Result<()> {
+        let _mode = mode(self.pass);
+        let mut starts: SmallVec<[Ready; 1]> = SmallVec::new();
         for (root, gradient) in roots {
             root.follow(op)?;
             let edge = root.edge().ok_or_else(|| no_graph(op, root))?;
             let gradient = first_gradient(op, root, *gradient)?;
-            if !starts.iter().any(|start| Arc::ptr_eq(start, &edge.node)) {
-                starts.push(edge.node.clone());
-            }
             if observe::is_watched() {
-                run.first.push(gradient.clone());
+                self.first.push(gradient.clone());
             }
-            run.pending.entry(id(&edge.node));
-            run.put(&edge, gradient)?;
-        }
-        run.count(&starts);
-        for start in starts {
-            if run.pending.entry(id(&start)).0.missing == 0 {
-                run.ready.push(start);
+            let (place, new) = self.pending.entry(id(&edge.node));
+            self.put(place, edge.output, gradient)?;
+            if new {
+                starts.push(Ready { node: edge.node, place });
             }
         }
-        Ok(run)
+        self.count(&starts);
+        for Ready { node, place } in starts {
+            if self.pending.at(place).missing == 0 {
+                self.ready.push(node, place);
+            }
+        }
+        Ok(())
     }
 
     /// Counts the edges that lead to each node reachable from `starts`.
-    fn count(&mut self, starts: &[Arc<Node>]) {
-        let mut stack: SmallVec<[&Arc<Node>; 8]> = starts.iter().collect();
+    fn count(&mut self, starts: &[Ready]) {
+        let mut stack: SmallVec<[&Shared<Node>; 8]> = starts.iter().map(|start| &start.node).collect();
         while let Some(node) = stack.pop() {
             for edge in node.edges.iter().flatten() {
-                let (pending, new) = self.pending.entry(id(&edge.node));
-                pending.missing += 1;
+                let (place, new) = self.pending.entry(id(&edge.node));
+                self.pending.at(place).missing += 1;
                 if new {
                     stack.push(&edge.node);
                 }
@@ -159,7 +166,7 @@ impl Run {
     fn leading(&self) -> HashSet<NodeId, BuildHasherDefault<AddressHasher>> {
         let mut known: HashSet<NodeId, BuildHasherDefault<AddressHasher>> = HashSet::default();
         let mut leading = HashSet::default();
-        let mut stack: Vec<(&Arc<Node>, bool)> = self.ready.iter().map(|node| (node, false)).collect();
+        let mut stack: Vec<(&Shared<Node>, bool)> = self.ready.iter().map(|node| (node, false)).collect();
         while let Some((node, targets_are_known)) = stack.pop() {
             let targets = node.edges.iter().flatten().map(|edge| &edge.node);
             if targets_are_known {
@@ -175,21 +182,21 @@ impl Run {
         leading
     }
 
-    /// Runs all nodes; returns the gradients that were to be captured.
-    fn finish(mut self) -> Result<ByNode<SmallVec<[Capture; 1]>>> {
+    /// Runs all nodes.
+    fn finish(&mut self) -> Result<()> {
         let _mode = mode(self.pass);
         if self.first.len() > 1 {
             show_roots();
         }
-        while let Some(node) = self.ready.pop() {
-            self.evaluate(&node)?;
+        while let Some(Ready { node, place }) = self.ready.pop() {
+            let grads = std::mem::take(&mut self.pending.at(place).grads);
+            self.evaluate(&node, grads)?;
         }
-        Ok(self.captures)
+        Ok(())
     }
 
     /// Runs one node and passes its gradients on.
-    fn evaluate(&mut self, node: &Arc<Node>) -> Result<()> {
-        let mut grads = std::mem::take(&mut self.pending.entry(id(node)).0.grads);
+    fn evaluate(&mut self, node: &Shared<Node>, mut grads: Grads) -> Result<()> {
         let leads = self.leading.as_ref().is_none_or(|leading| leading.contains(&id(node)));
         if !leads && !self.captures.contains_key(&id(node)) {
             return Ok(());
@@ -212,27 +219,25 @@ impl Run {
         for edge in &node.edges {
             let result = results.next().flatten();
             if let Some(edge) = edge {
-                if let Some(gradient) = result {
-                    let gradient = fit(gradient, edge, node.name)?;
-                    self.put(edge, gradient)?;
-                }
-                self.arrived(edge);
+                let gradient = result.map(|gradient| fit(gradient, edge, node.name)).transpose()?;
+                self.arrive(edge, gradient)?;
             }
         }
         Ok(())
     }
 
     /// The gradients of a node's inputs, hooks and all. Those of its outputs are let go.
-    fn derive(&self, node: &Arc<Node>, grads: Grads) -> Result<Grads> {
-        let mut grads = complete(node, hooks::before(node, grads)?)?;
-        let results = self.run(node, &mut grads).map_err(|error| anomaly::explain(node, error))?;
-        let results = hooks::after(node, results, &grads)?;
+    fn derive(&self, node: &Shared<Node>, mut grads: Grads) -> Result<Grads> {
+        hooks::before(node, &mut grads)?;
+        complete(node, &mut grads)?;
+        let mut results = self.run(node, &mut grads).map_err(|error| anomaly::explain(node, error))?;
+        hooks::after(node, &mut results, &grads)?;
         check_count(node, &results)?;
         anomaly::check(node, &results)?;
         Ok(results)
     }
 
-    fn run(&self, node: &Arc<Node>, grads: &mut Grads) -> Result<Grads> {
+    fn run(&self, node: &Shared<Node>, grads: &mut Grads) -> Result<Grads> {
         // Let go after the derivative is done, by the engine.
         let _saved;
         let span = observe::span(&NodeCall { node, grads, kind: Kind::Backward });
@@ -250,9 +255,9 @@ impl Run {
                 hooks::accumulated(leaf)?;
                 Ok(Grads::new())
             }
-            Function::Derive { saved: kept, derivative } => {
-                let again = kept.lock().iter().flatten().any(Kept::is_recomputed);
-                let taken = unpack(node, kept, self.pass)?;
+            Function::Derive(derivative) => {
+                let again = node.saved.lock().iter().flatten().any(Kept::is_recomputed);
+                let taken = unpack(node, self.pass)?;
                 let results = derivative(&Backward { node, saved: &taken, grads });
                 // What was computed again nobody else may hold: torch lets it go with the derivative.
                 if !again {
@@ -269,21 +274,21 @@ impl Run {
                 }
                 _ => Ok(Grads::new()),
             },
-            Function::Dropped => Ok(Grads::new()),
+            Function::Nothing => Ok(Grads::new()),
         }
     }
 
-    /// Adds a gradient to those that wait at the end of `edge`.
-    fn put(&mut self, edge: &Edge, gradient: Tensor) -> Result<()> {
-        let grads = &mut self.pending.get(id(&edge.node)).expect(COUNTED).grads;
-        while grads.len() <= edge.output {
+    /// Adds a gradient to those that wait at a place, for the output with this number.
+    fn put(&mut self, place: usize, output: usize, gradient: Tensor) -> Result<()> {
+        let grads = &mut self.pending.at(place).grads;
+        while grads.len() <= output {
             grads.push(None);
         }
-        let place = &mut grads[edge.output];
+        let place = &mut grads[output];
         *place = Some(match place.take() {
             // Nobody else sees the sum, so it may grow where it is.
             Some(sum) if !self.pass.create_graph && sum.is_sole_owner() && !seen_as_view(&sum) => {
-                sum.add_(&gradient)?;
+                sum.grow(&gradient)?;
                 sum
             }
             Some(sum) => sum.add(&gradient)?,
@@ -292,13 +297,18 @@ impl Run {
         Ok(())
     }
 
-    /// Notes that `edge` has brought what it had.
-    fn arrived(&mut self, edge: &Edge) {
-        let pending = self.pending.get(id(&edge.node)).expect(COUNTED);
+    /// Notes what `edge` has brought: a gradient, or that there is none.
+    fn arrive(&mut self, edge: &Edge, gradient: Option<Tensor>) -> Result<()> {
+        let place = self.pending.find(id(&edge.node)).expect(COUNTED);
+        if let Some(gradient) = gradient {
+            self.put(place, edge.output, gradient)?;
+        }
+        let pending = self.pending.at(place);
         pending.missing -= 1;
         if pending.missing == 0 {
-            self.ready.push(edge.node.clone());
+            self.ready.push(edge.node.clone(), place);
         }
+        Ok(())
     }
 }
 
@@ -310,7 +320,7 @@ fn seen_as_view(sum: &Tensor) -> bool {
 /// Several roots hang on a node of their own in torch.
 #[cold]
 fn show_roots() {
-    let node = Node::new("torch::autograd::GraphRoot", SmallVec::new(), Function::Dropped);
+    let node = Node::new("torch::autograd::GraphRoot", SmallVec::new(), Function::Nothing);
     let _evaluated = observe::span(&NodeCall { node: &node, grads: &[], kind: Kind::Evaluate });
     let _run = observe::span(&NodeCall { node: &node, grads: &[], kind: Kind::Backward });
 }
@@ -373,7 +383,7 @@ pub(super) fn fit(gradient: Tensor, edge: &Edge, node: &'static str) -> Result<T
 }
 
 /// The gradients of all outputs: zeros for those that nothing was computed from.
-fn complete(node: &Node, mut grads: Grads) -> Result<Grads> {
+fn complete(node: &Node, grads: &mut Grads) -> Result<()> {
     for (i, output) in node.outputs.iter().enumerate().filter(|(_, output)| output.dtype.is_float()) {
         if grads.len() <= i {
             grads.resize(i + 1, None);
@@ -382,7 +392,7 @@ fn complete(node: &Node, mut grads: Grads) -> Result<Grads> {
             grads[i] = Some(Tensor::zeros(&output.shape, (output.dtype, output.device))?);
         }
     }
-    Ok(grads)
+    Ok(())
 }
 
 /// Refuses results that leave out an input that wants a gradient, or that are too many.
@@ -397,8 +407,8 @@ fn check_count(node: &Node, results: &Grads) -> Result<()> {
 }
 
 /// Takes out what a node kept; for good, unless the graph is to be run again.
-fn unpack(node: &Arc<Node>, kept: &Keeps, pass: Pass) -> Result<SmallVec<[Taken; 2]>> {
-    let mut kept = kept.lock();
+fn unpack(node: &Shared<Node>, pass: Pass) -> Result<SmallVec<[Taken; 2]>> {
+    let mut kept = node.saved.lock();
     let Some(saved) = kept.as_ref() else {
         let text =
             "the graph was run before and what the gradient needs is gone; pass retain_graph the first time";

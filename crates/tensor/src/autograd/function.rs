@@ -76,7 +76,7 @@ pub trait Function: Send + Sync + Sized + 'static {
             return self.forward(&mut ctx, inputs);
         }
         let mut recording = Recording::new(Self::NAME, Self::BACKWARD, Saves::Nothing);
-        recording.own = true;
+        recording.node.own = true;
         inputs.each(|given| recording.input(given));
         recording.check()?;
         let versions: Vec<u64> = inputs.iter().map(|input| input.version()).collect();

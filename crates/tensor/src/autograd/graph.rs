@@ -3,12 +3,12 @@
 use super::hooks::HookHandle;
 use super::node::{Function, Grads, Node};
 use crate::{Result, Tensor};
+use cresset_kernels::Shared;
 use std::fmt;
-use std::sync::Arc;
 
 /// A recorded call, or the place where a leaf's gradient is summed up.
 #[derive(Clone)]
-pub struct GradNode(Arc<Node>);
+pub struct GradNode(Shared<Node>);
 
 impl GradNode {
     /// The name, e.g. `MulBackward0`, or `torch::autograd::AccumulateGrad` for a leaf.
@@ -50,7 +50,7 @@ impl GradNode {
 
     /// Whether both are the same node.
     pub fn same_as(&self, other: &GradNode) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::ptr_eq(&self.0, &other.0)
     }
 }
 

@@ -224,27 +224,27 @@ fn replace(node: &Node, gradient: &mut Option<Tensor>, hook: &GradHook) -> Resul
 }
 
 /// Shows the gradients that a node is about to be given to its hooks.
-pub(super) fn before(node: &Node, mut grads: Grads) -> Result<Grads> {
-    let Some(hooks) = node.hooks.get() else { return Ok(grads) };
+pub(super) fn before(node: &Node, grads: &mut Grads) -> Result<()> {
+    let Some(hooks) = node.hooks.get() else { return Ok(()) };
     for hook in hooks.before.all() {
-        if let Some(replaced) = hook(&grads)? {
+        if let Some(replaced) = hook(grads)? {
             check_number(node, "before", grads.len(), replaced.len())?;
-            grads = replaced;
+            *grads = replaced;
         }
     }
-    Ok(grads)
+    Ok(())
 }
 
 /// Shows the gradients that a node gave, and was given, to its hooks.
-pub(super) fn after(node: &Node, mut results: Grads, grads: &Grads) -> Result<Grads> {
-    let Some(hooks) = node.hooks.get() else { return Ok(results) };
+pub(super) fn after(node: &Node, results: &mut Grads, grads: &Grads) -> Result<()> {
+    let Some(hooks) = node.hooks.get() else { return Ok(()) };
     for hook in hooks.after.all() {
-        if let Some(replaced) = hook(&results, grads)? {
+        if let Some(replaced) = hook(results, grads)? {
             check_number(node, "after", results.len(), replaced.len())?;
-            results = replaced;
+            *results = replaced;
         }
     }
-    Ok(results)
+    Ok(())
 }
 
 /// Shows a leaf whose gradient has grown to its hooks.

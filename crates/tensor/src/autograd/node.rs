@@ -6,11 +6,11 @@ use super::saved::{Kept, Taken};
 use super::view::Slices;
 use crate::{DType, Device, Operand, Result, Tensor};
 use cresset_dispatch::thread;
-use cresset_kernels::Dims;
+use cresset_kernels::{Dims, Shared};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// A gradient for each input; `None` where none flows.
 pub type Grads = SmallVec<[Option<Tensor>; 2]>;
@@ -103,6 +103,8 @@ pub(crate) struct Node {
     /// What the outputs look like, and so their gradients; a leaf tells itself.
     pub(super) outputs: SmallVec<[Gradient; 1]>,
     pub(super) function: Function,
+    /// What the derivative needs to see again.
+    pub(super) saved: Keeps,
     /// Whether the derivative does without gradients that did not come.
     pub(super) takes_missing: bool,
     /// Whether the derivative is a program's own, which lets the gradients go that it was given.
@@ -120,11 +122,11 @@ pub(super) enum Function {
     /// Adds to the gradient of a leaf.
     Accumulate { leaf: Tensor, one_at_a_time: Mutex<()> },
     /// Computes the gradients of the inputs. Saved tensors are dropped after use.
-    Derive { saved: Keeps, derivative: Box<Derivative> },
+    Derive(Box<Derivative>),
     /// Computes the gradients of the inputs of a call that changed a view.
     Slices(Box<Slices>),
-    /// Nothing any more: the node is being dropped.
-    Dropped,
+    /// Nothing: the node is being put together, or dropped.
+    Nothing,
 }
 
 /// What a node keeps for its derivative; gone once the graph was run.
@@ -133,7 +135,7 @@ pub(super) type Keeps = Mutex<Option<SmallVec<[Kept; 2]>>>;
 /// An output of a node.
 #[derive(Clone)]
 pub(crate) struct Edge {
-    pub(super) node: Arc<Node>,
+    pub(super) node: Shared<Node>,
     pub(super) output: usize,
 }
 
@@ -207,18 +209,18 @@ impl Node {
         edges: SmallVec<[Option<Edge>; 2]>,
         function: Function,
     ) -> Node {
-        let (thread, outputs, hooks) = (thread::number(), SmallVec::new(), OnceLock::new());
         Node {
             sequence,
-            thread,
+            thread: thread::number(),
             name,
             edges,
-            outputs,
+            outputs: SmallVec::new(),
             function,
+            saved: Mutex::new(Some(SmallVec::new())),
             takes_missing: false,
             own: false,
             told: 0,
-            hooks,
+            hooks: OnceLock::new(),
             trace: None,
         }
     }
@@ -233,20 +235,17 @@ impl Node {
 impl Node {
     /// Whether no other node is dropped with this one, but for the ends of paths.
     fn ends_here(&mut self) -> bool {
-        let keeps = match &mut self.function {
-            Function::Derive { saved, .. } => saved.get_mut().as_ref().is_some_and(|saved| !saved.is_empty()),
-            Function::Accumulate { .. } | Function::Dropped => false,
-            Function::Slices(_) => true,
-        };
+        let keeps = self.saved.get_mut().as_ref().is_some_and(|saved| !saved.is_empty())
+            || matches!(self.function, Function::Slices(_));
         let stays = |edge: &Edge| {
-            matches!(edge.node.function, Function::Accumulate { .. }) || Arc::strong_count(&edge.node) > 1
+            matches!(edge.node.function, Function::Accumulate { .. }) || Shared::count(&edge.node) > 1
         };
         !keeps && self.edges.iter().flatten().all(stays)
     }
 }
 
 /// What a node owned.
-type Remains = (SmallVec<[Option<Edge>; 2]>, Function);
+type Remains = (SmallVec<[Option<Edge>; 2]>, Option<SmallVec<[Kept; 2]>>, Function);
 
 thread_local! {
     /// What nodes owned that were dropped while another one was; none while no node is dropped.
@@ -260,8 +259,8 @@ impl Drop for Node {
         if self.ends_here() {
             return;
         }
-        let function = std::mem::replace(&mut self.function, Function::Dropped);
-        let mut mine = Some((std::mem::take(&mut self.edges), function));
+        let function = std::mem::replace(&mut self.function, Function::Nothing);
+        let mut mine = Some((std::mem::take(&mut self.edges), self.saved.get_mut().take(), function));
         let outermost = REMAINS.try_with(|remains| match &mut *remains.borrow_mut() {
             Some(queue) => {
                 queue.extend(mine.take());

@@ -7,7 +7,7 @@ use super::anomaly::Trace;
 use super::checkpoint;
 use super::mode::{check_savable, no_grad};
 use super::node::{
-    Backward, Derivative, Edge, Function, Gradient, Grads, Needless, Node, Saves, skip_number, take_sequence,
+    Backward, Derivative, Edge, Function, Gradient, Grads, Needless, Node, Saves, skip_number,
 };
 use super::saved::{Kept, Saved};
 use super::view::{How, Slices, check_change};
@@ -15,15 +15,14 @@ use crate::op::{Forward, Given, InPlace, Inputs, Output};
 use crate::{Error, Key, Result, Tensor, shown};
 use cresset_dispatch::KeySet;
 use cresset_dispatch::observe;
-use parking_lot::Mutex;
+use cresset_kernels::Shared;
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// Calls the operator below autograd, then attaches the recipe for its gradient.
 pub fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
     let mut recording = Recording::new(O::NAME, op.backward_name(inputs), O::SAVES);
-    recording.takes_missing = O::TAKES_MISSING;
-    recording.told = O::TOLD;
+    recording.node.takes_missing = O::TAKES_MISSING;
+    recording.node.told = O::TOLD;
     match O::NEEDLESS {
         Needless::No => {}
         Needless::Missing(needless) => recording.needless = needless(with_gradients(inputs)),
@@ -75,10 +74,10 @@ pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: 
     recording.check()?;
     check_change(O::IN_PLACE, target)?;
     let base = target.base().map(|base| (base, base.edge()));
-    if let Some(first) = recording.saved.first_mut().filter(|_| O::SAVES.input(0)) {
+    let skipped = usize::from(!O::NEEDS_OVERWRITTEN);
+    let needed = recording.node.edges.iter().skip(skipped).any(Option::is_some);
+    if let Some(first) = recording.saved().first_mut().filter(|_| O::SAVES.input(0)) {
         // Gradients may need the elements that are about to be overwritten.
-        let skipped = usize::from(!O::NEEDS_OVERWRITTEN);
-        let needed = recording.edges.iter().skip(skipped).any(Option::is_some);
         *first = if needed { Kept::tensor(Saved::copy_of(target, copy(target)?)) } else { Kept::Nothing };
     }
     {
@@ -114,7 +113,7 @@ fn copy(tensor: &Tensor) -> Result<Tensor> {
 }
 
 /// An output in its place in the graph, if it can have one.
-pub(super) fn attach(tensor: Tensor, node: &Arc<Node>, output: usize, how: How) -> Tensor {
+pub(super) fn attach(tensor: Tensor, node: &Shared<Node>, output: usize, how: How) -> Tensor {
     if !tensor.dtype().is_float() {
         return tensor;
     }
@@ -125,18 +124,11 @@ pub(super) fn attach(tensor: Tensor, node: &Arc<Node>, output: usize, how: How) 
 pub(super) struct Recording {
     /// The operator that was called.
     op: &'static str,
-    sequence: u64,
-    name: &'static str,
+    pub(super) node: Node,
     saves: Saves,
-    edges: SmallVec<[Option<Edge>; 2]>,
-    saved: SmallVec<[Kept; 2]>,
     /// How the inputs came about that are views, and not ordinary ones.
     inherited: How,
     refused: Option<Error>,
-    outputs: SmallVec<[Gradient; 1]>,
-    takes_missing: bool,
-    pub(super) own: bool,
-    told: usize,
     /// Inputs whose elements are not needed, as bits.
     needless: u8,
     /// Whether it is kept how those lie.
@@ -146,40 +138,31 @@ pub(super) struct Recording {
 impl Recording {
     /// Takes the node's number before the kernel runs, so that nodes made inside come later.
     pub(super) fn new(op: &'static str, name: &'static str, saves: Saves) -> Recording {
-        let sequence = take_sequence();
-        Recording {
-            op,
-            sequence,
-            name,
-            saves,
-            edges: SmallVec::new(),
-            saved: SmallVec::new(),
-            inherited: How::Traced,
-            refused: None,
-            outputs: SmallVec::new(),
-            takes_missing: false,
-            own: false,
-            told: 0,
-            needless: 0,
-            layouts: false,
-        }
+        let node = Node::new(name, SmallVec::new(), Function::Nothing);
+        Recording { op, node, saves, inherited: How::Traced, refused: None, needless: 0, layouts: false }
+    }
+
+    /// What the node keeps so far.
+    fn saved(&mut self) -> &mut SmallVec<[Kept; 2]> {
+        self.node.saved.get_mut().get_or_insert_default()
     }
 
     #[inline(never)]
     pub(super) fn input(&mut self, given: Given<'_>) {
-        let number = self.edges.len();
+        let number = self.node.edges.len();
         let needless = number < 8 && self.needless >> number & 1 == 1;
         let keeps = self.saves.input(number) && !needless;
         if let Some(tensor) = given.tensor() {
             self.look_at(tensor, keeps);
         }
-        self.edges.push(given.tensor().and_then(Tensor::edge));
+        self.node.edges.push(given.tensor().and_then(Tensor::edge));
         if self.saves.inputs() {
-            self.saved.push(match given {
+            let kept = match given {
                 _ if keeps => Kept::input(given),
                 Given::Tensor(tensor) if needless && self.layouts => Kept::layout(tensor),
                 _ => Kept::Nothing,
-            });
+            };
+            self.saved().push(kept);
         }
     }
 
@@ -209,12 +192,12 @@ impl Recording {
 
     /// Keeps something for the derivative.
     pub(super) fn keep(&mut self, kept: Kept) {
-        self.saved.push(kept);
+        self.saved().push(kept);
     }
 
     /// Remembers what an output looks like.
     pub(super) fn describe(&mut self, tensor: &Tensor) {
-        self.outputs.push(Gradient::of(tensor));
+        self.node.outputs.push(Gradient::of(tensor));
     }
 
     #[inline(never)]
@@ -225,19 +208,14 @@ impl Recording {
         if self.saves.outputs() {
             let keeps = number.is_none_or(|number| self.saves.output(number));
             let kept = || Kept::tensor(Saved::output(tensor, number));
-            self.saved.push(if keeps { kept() } else { Kept::Nothing });
+            self.saved().push(if keeps { kept() } else { Kept::Nothing });
         }
     }
 
     #[inline(never)]
-    pub(super) fn finish(self, derivative: Box<Derivative>) -> Arc<Node> {
-        let function = Function::Derive { saved: Mutex::new(Some(self.saved)), derivative };
-        let mut node = Node::numbered(self.sequence, self.name, self.edges, function);
-        node.outputs = self.outputs;
-        node.takes_missing = self.takes_missing;
-        node.own = self.own;
-        node.told = self.told;
-        node.trace = Trace::here(self.op);
-        Arc::new(node)
+    pub(super) fn finish(mut self, derivative: Box<Derivative>) -> Shared<Node> {
+        self.node.function = Function::Derive(derivative);
+        self.node.trace = Trace::here(self.op);
+        Shared::new(self.node)
     }
 }

@@ -5,7 +5,7 @@ use super::node::{Edge, Node};
 use super::view::How;
 use crate::op::Given;
 use crate::{Cause, Error, Result, Scalar, Spec, Tensor};
-use std::sync::Arc;
+use cresset_kernels::Shared;
 
 /// What a node keeps of one argument.
 pub(super) enum Kept {
@@ -50,7 +50,7 @@ impl Kept {
     }
 
     /// The argument; in its place in the graph, if the pass is `recorded` itself.
-    pub(super) fn look(&self, node: &Arc<Node>, recorded: bool) -> Result<Taken> {
+    pub(super) fn look(&self, node: &Shared<Node>, recorded: bool) -> Result<Taken> {
         Ok(match self {
             Kept::Tensor(saved) => Taken::Tensor(saved.unpack(node, recorded)?),
             Kept::Recomputed(recomputed) => Taken::Tensor(recomputed.compute(node)?.unpack(node, recorded)?),
@@ -60,7 +60,7 @@ impl Kept {
     }
 
     /// The argument, for a pass that is not recorded and after which nobody needs it.
-    pub(super) fn take(self, node: &Arc<Node>) -> Result<Taken> {
+    pub(super) fn take(self, node: &Shared<Node>) -> Result<Taken> {
         match self {
             Kept::Tensor(saved) => {
                 saved.check(node)?;
@@ -138,13 +138,13 @@ impl Saved {
     }
 
     /// Refuses elements that were changed meanwhile.
-    fn check(&self, node: &Arc<Node>) -> Result<()> {
+    fn check(&self, node: &Shared<Node>) -> Result<()> {
         let now = self.elements.version();
         if now == self.version { Ok(()) } else { Err(changed(node.name, &self.elements, self.version, now)) }
     }
 
     /// The tensor; in its place in the graph, if the pass is `recorded` itself.
-    fn unpack(&self, node: &Arc<Node>, recorded: bool) -> Result<Tensor> {
+    fn unpack(&self, node: &Shared<Node>, recorded: bool) -> Result<Tensor> {
         self.check(node)?;
         Ok(match &self.place {
             Place::Computed(edge) if recorded => self.elements.alias().tracked(edge.clone(), How::Traced),

@@ -5,9 +5,10 @@ use super::mode::check_inference_leaf;
 use super::node::{Edge, Node};
 use super::view::How;
 use crate::{Cause, Error, Result, Tensor};
+use cresset_kernels::{Shared, Watcher};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock};
 
 /// A gradient, or none yet.
 pub(super) type Collected = Mutex<Option<Tensor>>;
@@ -16,25 +17,22 @@ pub(super) type Collected = Mutex<Option<Tensor>>;
 #[derive(Default)]
 pub(crate) struct Tracking {
     tracked: AtomicBool,
-    place: Mutex<Place>,
-}
-
-#[derive(Default)]
-struct Place {
+    /// Whether there is an origin: a leaf need not be locked to learn that it has none.
+    computed: AtomicBool,
     /// The call that computed the tensor; none for a leaf.
-    origin: Option<Edge>,
+    origin: Mutex<Option<Edge>>,
     /// What few tensors have.
-    more: Option<Box<More>>,
+    more: OnceLock<Box<More>>,
 }
 
 #[derive(Default)]
 struct More {
-    /// The end of paths to this leaf. Weak: it owns the leaf.
-    accumulator: Weak<Node>,
+    /// The end of paths to this leaf. Only watched: it owns the leaf.
+    accumulator: Mutex<Option<Watcher<Node>>>,
     grad: Arc<Collected>,
-    hooks: Option<Arc<LeafHooks>>,
+    hooks: OnceLock<Box<LeafHooks>>,
     /// Whether a computed tensor keeps its gradient.
-    retains: bool,
+    retains: AtomicBool,
 }
 
 impl Tracking {
@@ -43,13 +41,26 @@ impl Tracking {
         self.tracked.load(Relaxed)
     }
 
-    fn update<R>(&self, change: impl FnOnce(&mut More) -> R) -> R {
-        change(self.place.lock().more.get_or_insert_default())
+    /// The call that computed the tensor.
+    #[inline]
+    fn origin(&self) -> Option<Edge> {
+        if self.computed.load(Relaxed) { self.origin.lock().clone() } else { None }
     }
 
-    /// Looks at what only some tensors have.
-    fn look<R>(&self, look: impl FnOnce(&More) -> Option<R>) -> Option<R> {
-        self.place.lock().more.as_deref().and_then(look)
+    fn more(&self) -> &More {
+        self.more.get_or_init(Box::default)
+    }
+
+    /// What only some tensors have, if this one does.
+    #[inline]
+    fn known(&self) -> Option<&More> {
+        self.more.get().map(|more| &**more)
+    }
+
+    /// Whether the tensor never had a place in a graph, nor a gradient.
+    #[inline]
+    fn is_blank(&self) -> bool {
+        !self.tracked.load(Relaxed) && !self.computed.load(Relaxed) && self.more.get().is_none()
     }
 }
 
@@ -103,7 +114,7 @@ impl Tensor {
 
     /// The gradient collected so far.
     pub fn grad(&self) -> Option<Tensor> {
-        self.0.tracking.look(|more| more.grad.lock().clone())
+        self.0.tracking.known().and_then(|more| more.grad.lock().clone())
     }
 
     /// Replaces the collected gradient.
@@ -140,34 +151,43 @@ impl Tensor {
     }
 
     pub(super) fn put_grad(&self, grad: Option<Tensor>) {
-        if grad.is_none() && self.0.tracking.look(|more| more.grad.lock().as_ref().map(drop)).is_none() {
+        if grad.is_none() && self.0.tracking.known().is_none() {
             return;
         }
         // The old gradient is dropped after the lock: dropping it may run a lot of code.
-        let _old = self.0.tracking.update(|more| std::mem::replace(&mut *more.grad.lock(), grad));
+        let _old = std::mem::replace(&mut *self.0.tracking.more().grad.lock(), grad);
     }
 
     /// This tensor as the output that `edge` points to; if it is a view, one that came about
     /// like this.
     pub(super) fn tracked(self, edge: Edge, how: How) -> Tensor {
-        let tensor = match triomphe::Arc::is_unique(&self.0) {
+        let mut tensor = match Shared::is_unique(&self.0) {
             true => self.made(how),
             // An operator gave back a tensor that others hold: its output is a view of that.
             false => self.with_layout(self.layout().clone()).made(How::Opaque),
         };
-        tensor.set_origin(edge);
+        match Shared::get_mut(&mut tensor.0) {
+            Some(inner) if inner.tracking.is_blank() => {
+                *inner.tracking.origin.get_mut() = Some(edge);
+                *inner.tracking.computed.get_mut() = true;
+                *inner.tracking.tracked.get_mut() = true;
+            }
+            _ => tensor.set_origin(edge),
+        }
         tensor
     }
 
     /// Puts the tensor behind `edge`, also when others hold it.
     pub(super) fn set_origin(&self, edge: Edge) {
         // The old place is left after the lock: dropping it may run a lot of code.
-        let (before, retains) = {
-            let mut place = self.0.tracking.place.lock();
-            let retains = place.more.as_mut().is_some_and(|more| std::mem::take(&mut more.retains));
-            (place.origin.replace(edge), retains)
+        let tracking = &self.0.tracking;
+        let retains = tracking.known().is_some_and(|more| more.retains.swap(false, Relaxed));
+        let before = {
+            let mut origin = tracking.origin.lock();
+            tracking.computed.store(true, Relaxed);
+            origin.replace(edge)
         };
-        self.0.tracking.tracked.store(true, Relaxed);
+        tracking.tracked.store(true, Relaxed);
         if retains {
             before.iter().for_each(|before| before.node.hooks().release(&self.collected()));
             self.retain();
@@ -177,7 +197,7 @@ impl Tensor {
     /// Keeps the gradient of a computed tensor. That of a leaf is kept anyway.
     pub(super) fn retain(&self) {
         if let Some(edge) = self.origin()
-            && !self.0.tracking.update(|more| std::mem::replace(&mut more.retains, true))
+            && !self.0.tracking.more().retains.swap(true, Relaxed)
         {
             edge.node.hooks().retain(edge.output, &self.collected());
         }
@@ -185,17 +205,17 @@ impl Tensor {
 
     /// Where the gradient of this tensor is kept.
     fn collected(&self) -> Arc<Collected> {
-        self.0.tracking.update(|more| more.grad.clone())
+        self.0.tracking.more().grad.clone()
     }
 
     /// The hooks of this leaf, none of them yet if it is the first time.
-    pub(super) fn leaf_hooks(&self) -> Arc<LeafHooks> {
-        self.0.tracking.update(|more| more.hooks.get_or_insert_default().clone())
+    pub(super) fn leaf_hooks(&self) -> &LeafHooks {
+        self.0.tracking.more().hooks.get_or_init(Box::default)
     }
 
     /// The hooks of this leaf, if it ever had any.
-    pub(super) fn known_leaf_hooks(&self) -> Option<Arc<LeafHooks>> {
-        self.0.tracking.look(|more| more.hooks.clone())
+    pub(super) fn known_leaf_hooks(&self) -> Option<&LeafHooks> {
+        self.0.tracking.known().and_then(|more| more.hooks.get()).map(|hooks| &**hooks)
     }
 
     /// The call that computed this tensor.
@@ -205,7 +225,7 @@ impl Tensor {
         if !self.0.tracking.is_tracked() {
             return None;
         }
-        self.0.tracking.place.lock().origin.clone()
+        self.0.tracking.origin()
     }
 
     /// Whether nobody else can see these elements, so that they may be changed at will.
@@ -215,22 +235,17 @@ impl Tensor {
             Some(_) => 2,
             None => 1,
         };
-        triomphe::Arc::is_unique(&self.0)
-            && self.0.storage.holders() == holders
-            && !self.0.layout.may_overlap()
+        Shared::is_unique(&self.0) && self.0.storage.holders() == holders && !self.0.layout.may_overlap()
     }
 
     /// Whether this is the only handle of memory that it sees from the first byte to the last, is no view,
     /// and has neither a place in a graph nor a gradient.
     pub(crate) fn is_alone(&mut self) -> bool {
-        let Some(inner) = triomphe::Arc::get_mut(&mut self.0) else { return false };
-        let place = inner.tracking.place.get_mut();
+        let Some(inner) = Shared::get_mut(&mut self.0) else { return false };
         inner.view.is_none()
             && inner.storage.holders() == 1
             && inner.layout.len() * inner.dtype.size() == inner.storage.len()
-            && !*inner.tracking.tracked.get_mut()
-            && place.origin.is_none()
-            && place.more.is_none()
+            && inner.tracking.is_blank()
     }
 
     /// Where a gradient of this tensor goes; `None` if nowhere.
@@ -238,14 +253,13 @@ impl Tensor {
         if !self.requires_grad() {
             return None;
         }
-        let mut place = self.0.tracking.place.lock();
-        if let Some(edge) = &place.origin {
-            return Some(edge.clone());
+        if let Some(edge) = self.0.tracking.origin() {
+            return Some(edge);
         }
-        let more = place.more.get_or_insert_default();
-        let node = more.accumulator.upgrade().unwrap_or_else(|| {
-            let node = Arc::new(Node::accumulate(self.clone()));
-            more.accumulator = Arc::downgrade(&node);
+        let mut accumulator = self.0.tracking.more().accumulator.lock();
+        let node = accumulator.as_ref().and_then(Watcher::owner).unwrap_or_else(|| {
+            let node = Shared::new(Node::accumulate(self.clone()));
+            *accumulator = Some(Shared::watch(&node));
             node
         });
         Some(Edge { node, output: 0 })

@@ -11,8 +11,8 @@ use super::record;
 use crate::ops::AsStrided;
 use crate::{Cause, Error, Key, Layout, Result, Tensor, shown};
 use cresset_dispatch::key;
+use cresset_kernels::Shared;
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a view looks into.
@@ -56,7 +56,7 @@ impl ViewOf {
 
     /// Whether nobody else holds the base.
     pub(super) fn is_sole_owner(&self) -> bool {
-        triomphe::Arc::is_unique(&self.base.0)
+        Shared::is_unique(&self.base.0)
     }
 }
 
@@ -73,7 +73,7 @@ impl Tensor {
 
     /// The same view, come about like this. Only for its maker: nobody else may hold it.
     pub(crate) fn made(mut self, how: How) -> Tensor {
-        if let Some(view) = triomphe::Arc::get_mut(&mut self.0).and_then(|inner| inner.view.as_mut()) {
+        if let Some(view) = Shared::get_mut(&mut self.0).and_then(|inner| inner.view.as_mut()) {
             view.how = how;
         }
         self
@@ -177,20 +177,25 @@ pub(super) fn check_change(op: &'static str, target: &Tensor) -> Result<()> {
 /// shows go through the call that changed it, all others pass it by.
 pub(super) struct Slices {
     /// The call, as if the view were a tensor of its own.
-    pub(super) changed: Arc<Node>,
+    pub(super) changed: Shared<Node>,
     view: Layout,
     base: Layout,
 }
 
 impl Slices {
     /// The node for `base`, whose gradient went to `before`, changed by `changed` through a view.
-    pub(super) fn node(changed: Arc<Node>, view: &Layout, base: &Tensor, before: Option<Edge>) -> Arc<Node> {
+    pub(super) fn node(
+        changed: Shared<Node>,
+        view: &Layout,
+        base: &Tensor,
+        before: Option<Edge>,
+    ) -> Shared<Node> {
         let mut edges: SmallVec<[Option<Edge>; 2]> = smallvec![before];
         edges.extend(changed.edges.iter().skip(1).cloned());
         let slices = Slices { changed, view: view.clone(), base: base.layout().clone() };
         let mut node = Node::new("torch::autograd::CopySlices", edges, Function::Slices(Box::new(slices)));
         node.outputs.push(Gradient::of(base));
-        Arc::new(node)
+        Shared::new(node)
     }
 
     /// Gradients of the base as it was and of the call's other inputs; `derive` runs the call's

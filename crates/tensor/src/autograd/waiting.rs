@@ -1,17 +1,17 @@
 //! What a pass knows of the nodes it will come to.
 
 use super::node::{Grads, Node};
+use cresset_kernels::Shared;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
 
 /// A node's address.
 pub(super) type NodeId = usize;
 
-pub(super) fn id(node: &Arc<Node>) -> NodeId {
-    Arc::as_ptr(node) as usize
+pub(super) fn id(node: &Shared<Node>) -> NodeId {
+    Shared::address(node)
 }
 
 /// Something per node.
@@ -58,19 +58,21 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// The node `id`, which is new if the second is true.
-    pub(super) fn entry(&mut self, id: NodeId) -> (&mut Pending, bool) {
+    /// The place of the node `id`, which is new if the second is true.
+    pub(super) fn entry(&mut self, id: NodeId) -> (usize, bool) {
         let found = self.find(id);
-        let at = found.unwrap_or_else(|| self.add(id));
-        (&mut self.nodes[at].1, found.is_none())
+        (found.unwrap_or_else(|| self.add(id)), found.is_none())
     }
 
-    /// The node `id`, if the pass will come to it.
-    pub(super) fn get(&mut self, id: NodeId) -> Option<&mut Pending> {
-        self.find(id).map(|at| &mut self.nodes[at].1)
+    /// The node at a place.
+    #[inline]
+    pub(super) fn at(&mut self, place: usize) -> &mut Pending {
+        &mut self.nodes[place].1
     }
 
-    fn find(&self, id: NodeId) -> Option<usize> {
+    /// The place of the node `id`, if the pass will come to it.
+    #[inline]
+    pub(super) fn find(&self, id: NodeId) -> Option<usize> {
         if self.nodes.len() <= FEW {
             return self.nodes.iter().position(|(other, _)| *other == id);
         }
@@ -95,12 +97,18 @@ impl Waiting {
 /// the same comes out first as in torch.
 #[derive(Default)]
 pub(super) struct ReadyNodes {
-    heap: SmallVec<[Arc<Node>; 4]>,
+    heap: SmallVec<[Ready; 4]>,
+}
+
+/// A node, and its place among those that wait.
+pub(super) struct Ready {
+    pub(super) node: Shared<Node>,
+    pub(super) place: usize,
 }
 
 impl ReadyNodes {
-    pub(super) fn push(&mut self, node: Arc<Node>) {
-        self.heap.push(node);
+    pub(super) fn push(&mut self, node: Shared<Node>, place: usize) {
+        self.heap.push(Ready { node, place });
         self.rise(self.heap.len() - 1);
     }
 
@@ -108,7 +116,7 @@ impl ReadyNodes {
     fn rise(&mut self, mut hole: usize) {
         while hole > 0 {
             let parent = (hole - 1) / 2;
-            if self.heap[parent].sequence >= self.heap[hole].sequence {
+            if self.heap[parent].node.sequence >= self.heap[hole].node.sequence {
                 return;
             }
             self.heap.swap(parent, hole);
@@ -116,7 +124,7 @@ impl ReadyNodes {
         }
     }
 
-    pub(super) fn pop(&mut self) -> Option<Arc<Node>> {
+    pub(super) fn pop(&mut self) -> Option<Ready> {
         if self.heap.len() <= 1 {
             return self.heap.pop();
         }
@@ -125,7 +133,8 @@ impl ReadyNodes {
         // The last node sinks to the ground along the larger child, the right one of equals, then rises.
         while 2 * hole + 2 < len {
             let (left, right) = (2 * hole + 1, 2 * hole + 2);
-            let child = if self.heap[right].sequence < self.heap[left].sequence { left } else { right };
+            let sequence = |at: usize| self.heap[at].node.sequence;
+            let child = if sequence(right) < sequence(left) { left } else { right };
             self.heap.swap(hole, child);
             hole = child;
         }
@@ -137,8 +146,8 @@ impl ReadyNodes {
         Some(next)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Node>> {
-        self.heap.iter()
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Shared<Node>> {
+        self.heap.iter().map(|ready| &ready.node)
     }
 }
 
@@ -147,8 +156,8 @@ mod tests {
     use super::*;
     use crate::autograd::node::Function;
 
-    fn node(sequence: u64) -> Arc<Node> {
-        Arc::new(Node::numbered(sequence, "", SmallVec::new(), Function::Dropped))
+    fn node(sequence: u64) -> Shared<Node> {
+        Shared::new(Node::numbered(sequence, "", SmallVec::new(), Function::Nothing))
     }
 
     #[test]
@@ -156,25 +165,26 @@ mod tests {
         let mut waiting = Waiting::default();
         for round in 0..2 {
             for id in 1..100 {
-                let (pending, new) = waiting.entry(id * 64);
+                let (place, new) = waiting.entry(id * 64);
+                let pending = waiting.at(place);
                 assert_eq!((new, pending.missing), (round == 0, round * id));
                 pending.missing = id;
             }
         }
-        assert!(waiting.get(7).is_none());
-        assert_eq!(waiting.get(64 * 64).map(|pending| pending.missing), Some(64));
+        assert!(waiting.find(7).is_none());
+        assert_eq!(waiting.find(64 * 64).map(|place| waiting.at(place).missing), Some(64));
     }
 
     #[test]
     fn the_latest_call_comes_first() {
         let mut ready = ReadyNodes::default();
-        [3, 9, 1].into_iter().for_each(|sequence| ready.push(node(sequence)));
+        [3, 9, 1].into_iter().for_each(|sequence| ready.push(node(sequence), 0));
         assert_eq!(ready.iter().count(), 3);
         let mut order = vec![];
-        while let Some(next) = ready.pop() {
+        while let Some(Ready { node: next, .. }) = ready.pop() {
             order.push(next.sequence);
             if next.sequence == 9 {
-                [4, 2].into_iter().for_each(|sequence| ready.push(node(sequence)));
+                [4, 2].into_iter().for_each(|sequence| ready.push(node(sequence), 0));
             }
         }
         assert_eq!(order, [9, 4, 3, 2, 1]);
@@ -187,9 +197,8 @@ mod tests {
         {
             let nodes: Vec<_> = (0..count).map(|_| node(7)).collect();
             let mut ready = ReadyNodes::default();
-            nodes.iter().for_each(|node| ready.push(node.clone()));
-            let number = |next: &Arc<Node>| nodes.iter().position(|node| Arc::ptr_eq(node, next));
-            let order: Vec<_> = std::iter::from_fn(|| ready.pop()).filter_map(|next| number(&next)).collect();
+            nodes.iter().zip(0..).for_each(|(node, place)| ready.push(node.clone(), place));
+            let order: Vec<_> = std::iter::from_fn(|| ready.pop()).map(|next| next.place).collect();
             assert_eq!(order, wanted, "{count} nodes");
         }
     }

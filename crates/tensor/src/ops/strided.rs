@@ -5,7 +5,7 @@ use crate::{
     Backward, Cause, Device, Error, Forward, Grads, Key, Layout, Op, Result, Tensor, composite, grads,
 };
 use cresset_dispatch::KeySet;
-use cresset_dispatch::observe::Argument;
+use cresset_dispatch::observe::{self, Argument};
 
 /// The elements that a layout picks from the storage.
 #[derive(Clone, Debug)]
@@ -54,12 +54,7 @@ impl Op for AsStrided {
 
 impl Forward for AsStrided {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let held = x.storage().len() / x.dtype().size();
-        if self.layout.end() > held {
-            let text = format_args!("{:?} reaches beyond a storage of {held} elements", self.layout);
-            return Err(Error::new(Cause::Index, Self::NAME, text));
-        }
-        Ok(x.with_layout(self.layout.clone()))
+        x.through(self.layout.clone())
     }
 }
 
@@ -74,7 +69,20 @@ fn places(layout: &Layout, device: Device) -> Result<Tensor> {
 
 impl Tensor {
     pub(super) fn as_layout(&self, layout: Layout) -> Result<Tensor> {
+        if !observe::is_watched() && !self.keys().here().contains(Key::AUTOGRAD) {
+            return self.through(layout);
+        }
         AsStrided { layout, from: self.layout().clone(), says_offset: false }.call([self])
+    }
+
+    /// A view, unless it reaches beyond the storage.
+    fn through(&self, layout: Layout) -> Result<Tensor> {
+        let held = self.storage().len() / self.dtype().size();
+        if layout.end() > held {
+            let text = format_args!("{layout:?} reaches beyond a storage of {held} elements");
+            return Err(Error::new(Cause::Index, AsStrided::NAME, text));
+        }
+        Ok(self.with_layout(layout))
     }
 
     /// As `as_layout`, for a layout that begins somewhere else.

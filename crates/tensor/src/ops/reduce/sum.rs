@@ -10,7 +10,7 @@ use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::{
     Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, NamedDims, Op, Result, Spec, Tensor,
-    composite, grads, shown,
+    composite, cpu, grads, shown,
 };
 use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::reduce;
@@ -123,6 +123,15 @@ impl Kernel for Sum {
         let dtype = self.dtype.unwrap_or(sum_type(x.dtype()));
         check_sum_type(Self::NAME, dtype)?;
         Ok(Spec { shape: reduced(x.shape(), &self.dims, self.keep), dtype })
+    }
+
+    #[inline]
+    fn quick(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        let all = is_full(&self.dims, self.keep) && self.dims.len() == x.dim();
+        if !all || self.dtype.is_some_and(|dtype| dtype != x.dtype()) {
+            return Ok(None);
+        }
+        cpu::folded(x, reduce::sum_bytes)
     }
 
     fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
