@@ -128,7 +128,7 @@ impl<'a> Fit<'a> {
                 progress.step(self.plan.batch, self.device);
                 let interrupted = self.interrupted.load(Relaxed);
                 if interrupted
-                    || arguments.save_every.is_some_and(|every| every > 0 && self.step % every == 0)
+                    || arguments.save_every.is_some_and(|every| every > 0 && self.step.is_multiple_of(every))
                 {
                     self.save()?;
                 }
