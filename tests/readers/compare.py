@@ -52,10 +52,19 @@ def hta(path):
     graph = CallGraph(trace, ranks=[0])
     events = trace.get_trace(0)
     children = defaultdict(float)
+    merged = set()
+    by_index = dict(zip(frame.index, names))
     for stack in graph.call_stacks:
         for index, node in stack.nodes.items():
             if index >= 0:
                 children[index] = sum(float(events.loc[child, "dur"]) for child in node.children)
+                # An operator that only calls its namesake is one call, as in torch's tables and the plugin's.
+                name = by_index.get(index)
+                if len(node.children) == 1 and name is not None and by_index.get(node.children[0]) == name:
+                    merged.add(node.children[0])
+    for index in merged:
+        rows[by_index[index]]["calls"] -= 1
+        rows[by_index[index]]["total"] -= float(events.loc[index, "dur"])
     for name, own, index in zip(names, frame["dur"], frame.index):
         rows[name]["self"] = rows[name].get("self", 0.0) + float(own) - children[index]
     return rows
