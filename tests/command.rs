@@ -110,7 +110,7 @@ fn bad_input_is_an_error_that_says_what_to_do() {
     let text = complaint(&["bench", "--threads", "0"]);
     assert!(text.contains("bench: expects at least one thread"), "{text}");
     let text = complaint(&["train", "mlp", "--lr", "-1"]);
-    assert!(text.contains("Adam: lr is -1, expected"), "{text}");
+    assert!(text.contains("AdamW: lr is -1, expected"), "{text}");
     let text = complaint(&["train", "mlp", "--device", "meta"]);
     assert!(text.contains("meta tensors have no elements"), "{text}");
 }

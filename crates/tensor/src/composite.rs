@@ -44,7 +44,7 @@ impl<I: Inputs, F, C> Composite<I, F, C> {
         self.inputs.each(|given| sizes.extend(given.tensor().map(|tensor| tensor.shape().to_vec())));
         match &sizes[..] {
             [a, b] if a.len() == 2 && b.len() == 2 => {
-                [2, a[0], a[1], b[1]].into_iter().fold(1u64, |all, size| all.saturating_mul(size as u64))
+                [2, a[0], b[0], b[1]].into_iter().fold(1u64, |all, size| all.saturating_mul(size as u64))
             }
             _ => 0,
         }
