@@ -340,11 +340,11 @@ fn memory_stays_bounded_while_a_session_streams() {
 fn what_devices_did_does_not_stay_in_memory_while_a_session_streams() {
     plug_in();
     let peak = peak_of("stream::what_devices_did_does_not_stay_in_memory_while_a_session_streams", || {
-        for _ in 0..400_000 {
+        for _ in 0..1_200_000 {
             Op::new("aten::add").on(npu()).run(|| launch_kernel("Add", 100));
         }
-        400_000
+        1_200_000
     });
-    // Launches and kernels are 800 000 activities of about 200 bytes.
-    assert!(peak.is_none_or(|peak| peak < 90_000), "{peak:?} kB");
+    // Launches and kernels are 2 400 000 activities of about 200 bytes; what a device did since it was asked last waits.
+    assert!(peak.is_none_or(|peak| peak < 160_000), "{peak:?} kB");
 }
