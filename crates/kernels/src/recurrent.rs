@@ -174,7 +174,7 @@ fn four(gates: &mut [f32], hidden: usize) -> [&mut [f32]; 4] {
 
 wide! {
     /// One step of some samples. `gates` are sums, and become what they let through.
-    fn run_step[](gates: &mut [f32], before: &[f32], memory: &mut [f32], out: &mut [f32], hidden: usize) {
+    fn run_step[](gates: &mut [f32], before: &[f32], memory: &mut [f32], out: &mut [f32], hidden: usize), heavy if true {
         let states = before.chunks_exact(hidden).zip(memory.chunks_exact_mut(hidden));
         for ((gates, out), (before, memory)) in
             gates.chunks_exact_mut(4 * hidden).zip(out.chunks_exact_mut(hidden)).zip(states)
@@ -269,7 +269,7 @@ wide! {
         of_hidden: &[f32],
         of_memory: &mut [f32],
         hidden: usize,
-    ) {
+    ), heavy if true {
         let states = memories.0.chunks_exact(hidden).zip(memories.1.chunks_exact(hidden));
         let grads = of_hidden.chunks_exact(hidden).zip(of_memory.chunks_exact_mut(hidden));
         for ((gates, (memory, before)), (of_hidden, of_memory)) in

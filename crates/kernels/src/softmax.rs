@@ -37,7 +37,7 @@ pub fn softmax_backward(grad: View<'_>, output: View<'_>, dim: usize, out: ViewM
 }
 
 wide! {
-    fn softmax_row[T: Float](x: &[T], out: &mut [T]) {
+    fn softmax_row[T: Float](x: &[T], out: &mut [T]), heavy if true {
         let sum = exponentials(x, maximum(x), Some(&mut *out));
         let factor = T::narrow(1.0 / sum);
         for out in out {
@@ -47,7 +47,7 @@ wide! {
 }
 
 wide! {
-    fn log_softmax_row[T: Float](x: &[T], out: &mut [T]) {
+    fn log_softmax_row[T: Float](x: &[T], out: &mut [T]), heavy if true {
         let max = maximum(x);
         let shift = T::narrow(exponentials(x, max, None).ln());
         // Two steps, because the maximum may be so large that the sum of both loses the logarithm.
@@ -68,7 +68,7 @@ wide! {
 }
 
 wide! {
-    fn log_softmax_backward_row[T: Float](grad: &[T], y: &[T], out: &mut [T]) {
+    fn log_softmax_backward_row[T: Float](grad: &[T], y: &[T], out: &mut [T]), heavy if true {
         let [sum] = sums(grad, grad, |grad, _| [grad]);
         let sum = T::narrow(sum);
         for ((out, &grad), &y) in out.iter_mut().zip(grad).zip(y) {

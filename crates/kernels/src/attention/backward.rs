@@ -132,7 +132,7 @@ wide! {
 
 wide! {
     /// Scores become weights, and gradients of weights those of scores.
-    fn slope[T: Float](weights: &mut [T], slopes: &mut [T], numbers: [T; 3]) {
+    fn slope[T: Float](weights: &mut [T], slopes: &mut [T], numbers: [T; 3]), heavy if true {
         let [log_sum, mean, scale] = numbers;
         for (weight, slope) in weights.iter_mut().zip(slopes) {
             *weight = (*weight - log_sum).exponential();

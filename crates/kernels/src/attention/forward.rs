@@ -95,7 +95,7 @@ wide! {
 
 wide! {
     /// `x = exp(x - shift)`; gives the sum.
-    fn exponentials[T: Float](x: &mut [T], shift: T) -> T {
+    fn exponentials[T: Float](x: &mut [T], shift: T) -> T, heavy if true {
         let (blocks, rest) = x.as_chunks_mut::<LANES>();
         let mut lanes = [T::ZERO; LANES];
         for block in blocks {

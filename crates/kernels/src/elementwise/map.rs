@@ -1,7 +1,7 @@
 //! The loops: a function of elements over views of one shape.
 //!
 //! Contiguous views are walked as slices, here if they are small; [`large`] and [`spread`] bring all
-//! others to the same loops.
+//! others to the same loops. A function of two elements is `HEAVY` if it computes longer than they take to load.
 
 use super::large::{self, LARGE};
 use super::{copied, spread};
@@ -30,7 +30,7 @@ pub(crate) fn map1<A: Element, O: Element>(
 
 /// `out = f(a, b)`
 #[inline]
-pub(crate) fn map2<A: Element, B: Element, O: Element>(
+pub(crate) fn map2<const HEAVY: bool, A: Element, B: Element, O: Element>(
     a: View<'_>,
     b: View<'_>,
     mut out: ViewMut<'_>,
@@ -38,9 +38,9 @@ pub(crate) fn map2<A: Element, B: Element, O: Element>(
 ) {
     check(a.shape(), out.shape());
     check(b.shape(), out.shape());
-    let each = |a: &[A], b: &[B], out: &mut [O]| zip2(a, b, out, f);
+    let each = |a: &[A], b: &[B], out: &mut [O]| zip2::<HEAVY, _, _, _>(a, b, out, f);
     match (a.slice(), b.slice(), out.slice()) {
-        (Some(a), Some(b), Some(out)) if out.len() < LARGE => zip2(a, b, out, f),
+        (Some(a), Some(b), Some(out)) if out.len() < LARGE => zip2::<HEAVY, _, _, _>(a, b, out, f),
         (Some(a), Some(b), Some(out)) => large::map2(a, b, out, &each),
         _ => spread::map2(a, b, out, &each),
     }
@@ -49,10 +49,14 @@ pub(crate) fn map2<A: Element, B: Element, O: Element>(
 /// `out = f(a, b)` for floats that lie one after the other, given as their bytes. An operand of one
 /// element stands for as many as there are.
 #[inline]
-pub(super) fn map2_bytes<T: Float>([a, b]: [&[u8]; 2], out: &mut [u8], f: impl Fn(T, T) -> T + Copy + Sync) {
+pub(super) fn map2_bytes<const HEAVY: bool, T: Float>(
+    [a, b]: [&[u8]; 2],
+    out: &mut [u8],
+    f: impl Fn(T, T) -> T + Copy + Sync,
+) {
     let out: &mut [T] = floats_mut(out);
     match (floats(a), floats(b)) {
-        (a, b) if a.len() == out.len() && b.len() == out.len() => map2_slices(a, b, out, f),
+        (a, b) if a.len() == out.len() && b.len() == out.len() => map2_slices::<HEAVY, T>(a, b, out, f),
         (&[a], &[b]) => out.fill(f(a, b)),
         (&[a], b) => map1_slices(
             b,
@@ -83,14 +87,19 @@ fn map1_slices<T: Float>(x: &[T], out: &mut [T], f: impl Fn(T) -> T + Copy + Syn
 }
 
 #[inline]
-fn map2_slices<T: Float>(a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T) -> T + Copy + Sync) {
+fn map2_slices<const HEAVY: bool, T: Float>(
+    a: &[T],
+    b: &[T],
+    out: &mut [T],
+    f: impl Fn(T, T) -> T + Copy + Sync,
+) {
     if out.len() <= FEW {
         return out.iter_mut().zip(a).zip(b).for_each(|((out, &a), &b)| *out = f(a, b));
     }
     if out.len() < LARGE {
-        return zip2(a, b, out, f);
+        return zip2::<HEAVY, _, _, _>(a, b, out, f);
     }
-    large::map2(a, b, out, &|a: &[T], b: &[T], out: &mut [T]| zip2(a, b, out, f));
+    large::map2(a, b, out, &|a: &[T], b: &[T], out: &mut [T]| zip2::<HEAVY, _, _, _>(a, b, out, f));
 }
 
 /// `out = f(a, b, c)`
@@ -121,18 +130,20 @@ pub(crate) fn update1<T: Element>(x: ViewMut<'_>, f: impl Fn(T) -> T + Copy + Sy
 
 /// `a = f(a, b)`
 #[inline]
-pub(crate) fn update2<A: Element, B: Element>(
+pub(crate) fn update2<const HEAVY: bool, A: Element, B: Element>(
     mut a: ViewMut<'_>,
     b: View<'_>,
     f: impl Fn(A, B) -> A + Copy + Sync,
 ) {
     check(b.shape(), a.shape());
     if !A::DTYPE.is_float() {
-        return copied::update2(a, b, &|a: &[A], b: &[B], out: &mut [A]| zip2(a, b, out, f));
+        return copied::update2(a, b, &|a: &[A], b: &[B], out: &mut [A]| {
+            zip2::<HEAVY, _, _, _>(a, b, out, f)
+        });
     }
-    let each = |a: &mut [A], b: &[B]| change2(a, b, f);
+    let each = |a: &mut [A], b: &[B]| change2::<HEAVY, _, _>(a, b, f);
     match (a.slice(), b.slice()) {
-        (Some(a), Some(b)) if a.len() < LARGE => change2(a, b, f),
+        (Some(a), Some(b)) if a.len() < LARGE => change2::<HEAVY, _, _>(a, b, f),
         (Some(a), Some(b)) => large::update2(a, b, &each),
         _ => spread::update2(a, b, &each),
     }
@@ -166,18 +177,9 @@ fn check(shape: &[usize], out: &[usize]) {
 // Never inlined: there is one of each loop, small operands or large, wherever the result goes.
 wide! {
     #[inline(never)]
-    fn zip1[A: Element, O, F: Fn(A) -> O](a: &[A], out: &mut [O], f: F), for A {
+    fn zip1[A: Element, O, F: Fn(A) -> O](a: &[A], out: &mut [O], f: F), for A, heavy if true {
         for (out, &a) in out.iter_mut().zip(a) {
             *out = f(a);
-        }
-    }
-}
-
-wide! {
-    #[inline(never)]
-    fn zip2[A: Element, B: Copy, O, F: Fn(A, B) -> O](a: &[A], b: &[B], out: &mut [O], f: F), for A {
-        for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-            *out = f(a, b);
         }
     }
 }
@@ -195,18 +197,45 @@ wide! {
 
 wide! {
     #[inline(never)]
-    fn change2[A: Element, B: Copy, F: Fn(A, B) -> A](a: &mut [A], b: &[B], f: F), for A {
-        for (a, &b) in a.iter_mut().zip(b) {
-            *a = f(*a, b);
-        }
-    }
-}
-
-wide! {
-    #[inline(never)]
     fn change3[T: Copy, F: Fn(T, T, T) -> T](a: &mut [T], b: &[T], c: &[T], f: F) {
         for ((a, &b), &c) in a.iter_mut().zip(b).zip(c) {
             *a = f(*a, b, c);
         }
     }
+}
+
+/// The loops of two operands, for functions that are heavy or not.
+macro_rules! pairs {
+    ($zip:ident, $change:ident, heavy if $heavy:ident) => {
+        wide! {
+            #[inline(never)]
+            fn $zip[A: Element, B: Copy, O, F: Fn(A, B) -> O](a: &[A], b: &[B], out: &mut [O], f: F), for A, heavy if $heavy {
+                for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+                    *out = f(a, b);
+                }
+            }
+        }
+
+        wide! {
+            #[inline(never)]
+            fn $change[A: Element, B: Copy, F: Fn(A, B) -> A](a: &mut [A], b: &[B], f: F), for A, heavy if $heavy {
+                for (a, &b) in a.iter_mut().zip(b) {
+                    *a = f(*a, b);
+                }
+            }
+        }
+    };
+}
+
+pairs!(zip_light, change_light, heavy if false);
+pairs!(zip_heavy, change_heavy, heavy if true);
+
+#[inline(always)]
+fn zip2<const HEAVY: bool, A: Element, B: Copy, O>(a: &[A], b: &[B], out: &mut [O], f: impl Fn(A, B) -> O) {
+    if HEAVY { zip_heavy(a, b, out, f) } else { zip_light(a, b, out, f) }
+}
+
+#[inline(always)]
+fn change2<const HEAVY: bool, A: Element, B: Copy>(a: &mut [A], b: &[B], f: impl Fn(A, B) -> A) {
+    if HEAVY { change_heavy(a, b, f) } else { change_light(a, b, f) }
 }

@@ -175,13 +175,13 @@ pub fn test(passes: impl Fn(Scalar) -> bool + Copy + Sync, x: View<'_>, out: Vie
 
 /// One row per kind of function of two numbers: the element types it is for.
 macro_rules! binaries {
-    ($($kind:ident, $dtypes:ident, $closure:ident, $types:literal: $name:ident, $in_place:ident;)*) => {$(
+    ($($kind:ident, $dtypes:ident, $closure:ident, heavy $heavy:ident, $types:literal: $name:ident, $in_place:ident;)*) => {$(
         #[doc = concat!("`out = f(a, b)` for ", $types, ".")]
         #[inline]
         pub fn $name(f: impl $kind, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
-            $dtypes!(out.dtype(), T => map2(a, b, out, $closure::<T>(f)), single => {
+            $dtypes!(out.dtype(), T => map2::<{ $heavy }, T, T, T>(a, b, out, $closure::<T>(f)), single => {
                 let mut wide = Single::load(a);
-                update2(wide.view_mut(), Single::load(b).view(), $closure::<f32>(f));
+                update2::<{ $heavy }, f32, f32>(wide.view_mut(), Single::load(b).view(), $closure::<f32>(f));
                 wide.store(out);
             });
         }
@@ -189,9 +189,9 @@ macro_rules! binaries {
         #[doc = concat!("`a = f(a, b)` for ", $types, ".")]
         #[inline]
         pub fn $in_place(f: impl $kind, a: ViewMut<'_>, b: View<'_>) {
-            $dtypes!(a.dtype(), T => update2(a, b, $closure::<T>(f)), single => {
+            $dtypes!(a.dtype(), T => update2::<{ $heavy }, T, T>(a, b, $closure::<T>(f)), single => {
                 let mut wide = Single::load(a.as_view());
-                update2(wide.view_mut(), Single::load(b).view(), $closure::<f32>(f));
+                update2::<{ $heavy }, f32, f32>(wide.view_mut(), Single::load(b).view(), $closure::<f32>(f));
                 wide.store(a);
             });
         }
@@ -199,34 +199,34 @@ macro_rules! binaries {
 }
 
 binaries! {
-    Binary, elements, of_binary, "all element types": binary, binary_in_place;
-    DivideBinary, numbers, of_divide, "all but bool": divide_binary, divide_binary_in_place;
-    FloatBinary, floats, of_float, "floats": float_binary, float_binary_in_place;
+    Binary, elements, of_binary, heavy false, "all element types": binary, binary_in_place;
+    DivideBinary, numbers, of_divide, heavy false, "all but bool": divide_binary, divide_binary_in_place;
+    FloatBinary, floats, of_float, heavy true, "floats": float_binary, float_binary_in_place;
 }
 
 /// `out = f(a, b)` for `dtype` F32 or F64, all elements one after the other, or one that stands for all:
 /// what [`binary`] does, for those who know so much already.
 #[inline]
 pub fn binary_bytes(f: impl Binary, dtype: DType, operands: [&[u8]; 2], out: &mut [u8]) {
-    floats!(dtype, T => map2_bytes(operands, out, of_binary::<T>(f)),
+    floats!(dtype, T => map2_bytes::<false, T>(operands, out, of_binary::<T>(f)),
         single => panic!("half precision is computed as f32"));
 }
 
 /// As [`binary_bytes`], for functions that only floats have.
 #[inline]
 pub fn float_binary_bytes(f: impl FloatBinary, dtype: DType, operands: [&[u8]; 2], out: &mut [u8]) {
-    floats!(dtype, T => map2_bytes(operands, out, of_float::<T>(f)),
+    floats!(dtype, T => map2_bytes::<true, T>(operands, out, of_float::<T>(f)),
         single => panic!("half precision is computed as f32"));
 }
 
 /// `out = f(a, b)` for integers and bool.
 pub fn bits_binary(f: impl BitsBinary, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
-    integers!(out.dtype(), T => map2(a, b, out, of_bits::<T>(f)));
+    integers!(out.dtype(), T => map2::<false, T, T, T>(a, b, out, of_bits::<T>(f)));
 }
 
 /// `a = f(a, b)` for integers and bool.
 pub fn bits_binary_in_place(f: impl BitsBinary, a: ViewMut<'_>, b: View<'_>) {
-    integers!(a.dtype(), T => update2(a, b, of_bits::<T>(f)));
+    integers!(a.dtype(), T => update2::<false, T, T>(a, b, of_bits::<T>(f)));
 }
 
 /// One row per kind of function of three numbers.
@@ -288,10 +288,10 @@ pub fn compare(comparison: Comparison, a: View<'_>, b: View<'_>, out: ViewMut<'_
         return compare(comparison, Single::load(a).view(), Single::load(b).view(), out);
     }
     with_dtype!(a.dtype(), T => match comparison {
-        Comparison::Equal => map2(a, b, out, #[inline(always)] |a: T, b: T| a == b),
-        Comparison::NotEqual => map2(a, b, out, #[inline(always)] |a: T, b: T| a != b),
-        Comparison::Less => map2(a, b, out, #[inline(always)] |a: T, b: T| T::lt(&a, &b)),
-        Comparison::LessEqual => map2(a, b, out, #[inline(always)] |a: T, b: T| a <= b),
+        Comparison::Equal => map2::<false, T, T, bool>(a, b, out, #[inline(always)] |a: T, b: T| a == b),
+        Comparison::NotEqual => map2::<false, T, T, bool>(a, b, out, #[inline(always)] |a: T, b: T| a != b),
+        Comparison::Less => map2::<false, T, T, bool>(a, b, out, #[inline(always)] |a: T, b: T| T::lt(&a, &b)),
+        Comparison::LessEqual => map2::<false, T, T, bool>(a, b, out, #[inline(always)] |a: T, b: T| a <= b),
         Comparison::Greater => compare(Comparison::Less, b, a, out),
         Comparison::GreaterEqual => compare(Comparison::LessEqual, b, a, out),
     });

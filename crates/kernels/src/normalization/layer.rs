@@ -91,7 +91,7 @@ wide! {
     /// Gives the mean, 0 if it is not taken away, and what elements were multiplied by.
     fn normalize_row[T: Float](
         x: &[T], weight: &[T], bias: &[T], centred: bool, epsilon: f64, out: &mut [T],
-    ) -> (T, T) {
+    ) -> (T, T), heavy if true {
         let count = x.len() as f64;
         let near = if centred { T::narrow(sums(x, x, |x, _| [x])[0] / count) } else { T::ZERO };
         let [off, squares] = sums(x, x, |x, _| [x - near, (x - near) * (x - near)]);
