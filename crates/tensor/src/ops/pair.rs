@@ -74,11 +74,20 @@ pub(super) fn shown<O>(op: &O, inputs: Pair<'_>, more: &[Argument<'_>]) -> Resul
 where
     for<'a> O: Kernel + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
 {
+    if meet_as_they_are(inputs) {
+        return Ok(None);
+    }
     let common = op.infer(inputs)?.dtype;
     match shown::meet(O::NAME, inputs, common, Some(more))? {
         Some(shown) => op.computed(shown.pair(inputs)).map(Some),
         None => Ok(None),
     }
+}
+
+/// Whether two floats of one type meet, which most do: nothing is converted then.
+#[inline]
+fn meet_as_they_are((a, b): Pair<'_>) -> bool {
+    b.tensor().is_some_and(|b| a.dtype() == b.dtype() && a.dtype().is_float())
 }
 
 /// As [`shown`], for operators without other arguments.
