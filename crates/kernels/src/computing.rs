@@ -1,9 +1,8 @@
 //! Element types that whole kernels compute in: half precision in `f32`, integers in `i64`.
 
-use crate::elementwise::{contiguous, copy, pack, to_vec, write};
-use crate::scratch::Scratch;
+use crate::elementwise::{contiguous, copy, pack, to_scratch, write};
+use crate::scratch::{Elements, Scratch};
 use crate::{Element, View, ViewMut};
-use std::borrow::Cow;
 
 /// Runs `body` with `T` as the type to compute in, `f32`, `f64` or `i64`.
 macro_rules! computing {
@@ -29,8 +28,8 @@ macro_rules! computing {
 pub(crate) use computing;
 
 /// The elements in row-major order, as the type to compute in.
-pub(crate) fn load<T: Element>(x: View<'_>) -> Cow<'_, [T]> {
-    if x.dtype() == T::DTYPE { pack(x) } else { Cow::Owned(to_vec(x)) }
+pub(crate) fn load<T: Element>(x: View<'_>) -> Elements<'_, T> {
+    if x.dtype() == T::DTYPE { pack(x) } else { Elements::Copied(to_scratch(x)) }
 }
 
 /// Lets `f` fill the elements in row-major order, then rounds them into `out` if it is of another type.

@@ -9,6 +9,7 @@ pub use layer::{Normalized, layer_norm, norm_backward, rms_norm};
 use crate::computing::{load, store};
 use crate::elementwise::cost;
 use crate::lanes::sums;
+use crate::scratch::Elements;
 use crate::wide::wide;
 use crate::{DType, Float, View, ViewMut, threads};
 
@@ -78,8 +79,8 @@ fn normalize_as<T: Float>(
 ) {
     let x = load::<T>(x);
     let [weight, bias] = affine.map(|x| x.map(|x| load::<T>(x)));
-    let weight = weight.unwrap_or_else(|| vec![T::ONE; channels].into());
-    let bias = bias.unwrap_or_else(|| vec![T::ZERO; channels].into());
+    let weight = weight.unwrap_or_else(|| Elements::repeated(T::ONE, channels));
+    let bias = bias.unwrap_or_else(|| Elements::repeated(T::ZERO, channels));
     store::<T>(out, |out| {
         let size = inner.max(1);
         let runs = (PIECE / size).max(1);

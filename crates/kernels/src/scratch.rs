@@ -37,6 +37,46 @@ impl<T: Element> Scratch<T> {
     }
 }
 
+/// Elements in row-major order: as they lie in a view, or in room of their own.
+pub(crate) enum Elements<'a, T> {
+    /// As they lie.
+    Lying(&'a [T]),
+    /// Copied or converted.
+    Copied(Scratch<T>),
+}
+
+impl<T: Element> Elements<'_, T> {
+    /// `len` times the same.
+    pub(crate) fn repeated(value: T, len: usize) -> Self {
+        let mut elements = Scratch::new(len);
+        elements.fill(value);
+        Elements::Copied(elements)
+    }
+
+    /// Room of their own that holds them.
+    pub(crate) fn into_scratch(self) -> Scratch<T> {
+        match self {
+            Elements::Lying(elements) => {
+                let mut copied = Scratch::new(elements.len());
+                copied.copy_from_slice(elements);
+                copied
+            }
+            Elements::Copied(elements) => elements,
+        }
+    }
+}
+
+impl<T> Deref for Elements<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Elements::Lying(elements) => elements,
+            Elements::Copied(elements) => elements,
+        }
+    }
+}
+
 impl<T> Deref for Scratch<T> {
     type Target = [T];
 

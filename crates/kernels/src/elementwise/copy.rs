@@ -1,10 +1,9 @@
 //! Moving elements between layouts and element types.
 
 use super::{large, spread};
-use crate::scratch::Scratch;
+use crate::scratch::{Elements, Scratch};
 use crate::{DType, Element, Layout, Scalar, View, ViewMut, bf16, count_copy, f16, with_dtype};
 use half::slice::HalfFloatSliceExt as _;
-use std::borrow::Cow;
 
 /// Every element of `out` becomes `value`.
 pub fn fill(value: Scalar, mut out: ViewMut<'_>) {
@@ -27,7 +26,7 @@ pub fn copy(from: View<'_>, mut to: ViewMut<'_>) {
         convert(from, &mut to);
     } else {
         with_dtype!(to.dtype(), T => {
-            let elements = to_vec::<T>(from);
+            let elements = to_scratch::<T>(from);
             unpack(&elements, to);
         });
     }
@@ -57,14 +56,14 @@ fn copy_same<T: Element>(from: View<'_>, mut to: ViewMut<'_>) {
 }
 
 /// The elements in row-major order: as they lie if they lie so, else copied.
-pub(crate) fn pack<T: Element>(x: View<'_>) -> Cow<'_, [T]> {
+pub(crate) fn pack<T: Element>(x: View<'_>) -> Elements<'_, T> {
     if let Some(slice) = x.slice() {
-        return Cow::Borrowed(slice);
+        return Elements::Lying(slice);
     }
-    let mut elements = vec![T::default(); x.layout().len()];
+    let mut elements = Scratch::new(x.layout().len());
     rearrange(x, ViewMut::of(&mut elements, &contiguous(x.shape())));
-    count_copy(size_of_val(elements.as_slice()));
-    Cow::Owned(elements)
+    count_copy(size_of_val(&*elements));
+    Elements::Copied(elements)
 }
 
 /// The opposite of [`pack`].
@@ -77,7 +76,7 @@ pub(crate) fn unpack<T: Element>(elements: &[T], out: ViewMut<'_>) {
 /// The elements in row-major order, converted.
 pub(crate) fn to_vec<T: Element>(x: View<'_>) -> Vec<T> {
     if x.dtype() == T::DTYPE {
-        return pack::<T>(x).into_owned();
+        return pack::<T>(x).to_vec();
     }
     let layout = contiguous(x.shape());
     let mut elements = vec![T::default(); layout.len()];
@@ -118,7 +117,7 @@ fn convert(from: View<'_>, to: &mut ViewMut<'_>) {
         (DType::F32, DType::F16) => plain::<f16>(to).convert_from_f32_slice(&pack::<f32>(from)),
         (DType::F32, DType::BF16) => plain::<bf16>(to).convert_from_f32_slice(&pack::<f32>(from)),
         (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16) => {
-            let (middle, layout) = (to_vec::<f32>(from), contiguous(from.shape()));
+            let (middle, layout) = (to_scratch::<f32>(from), contiguous(from.shape()));
             convert(View::of(&middle, &layout), to);
         }
         (from_type, to_type) => with_dtype!(from_type, A => {

@@ -19,7 +19,7 @@ mod turn;
 pub use copy::{copy, fill};
 pub use decimals::round_decimals;
 
-pub(crate) use copy::{contiguous, pack, to_vec, write};
+pub(crate) use copy::{contiguous, pack, to_scratch, to_vec, write};
 pub(crate) use large::cost;
 pub(crate) use single::Single;
 

@@ -148,7 +148,7 @@ pub(super) fn copies(from: &Layout, to: &Layout) -> bool {
 
 /// Packs, changes and unpacks elements that do not lie in runs.
 fn change<T: Element>(x: ViewMut<'_>, change: impl FnOnce(&mut [T])) {
-    let mut packed = pack(x.as_view()).into_owned();
+    let mut packed = pack(x.as_view()).into_scratch();
     change(&mut packed);
     unpack(&packed, x);
 }

@@ -1,8 +1,8 @@
 //! Numbers turned into places in memory.
 
-use crate::elementwise::{pack, to_vec};
+use crate::elementwise::{pack, to_scratch};
+use crate::scratch::Elements;
 use crate::{DType, Layout, OutOfRange, View};
-use std::borrow::Cow;
 
 /// Runs of elements in the memory of a view, counted from its first element.
 ///
@@ -133,8 +133,8 @@ pub fn block<T>(indices: &[Option<T>]) -> usize {
 pub(super) fn numbers(index: View<'_>, size: usize, wrap: bool) -> Result<Vec<usize>, OutOfRange> {
     let given = match index.dtype() {
         DType::I64 => pack::<i64>(index),
-        _ if index.layout().is_empty() => Cow::Borrowed(&[][..]),
-        DType::I32 => Cow::Owned(to_vec::<i64>(index)),
+        _ if index.layout().is_empty() => Elements::Lying(&[]),
+        DType::I32 => Elements::Copied(to_scratch::<i64>(index)),
         other => panic!("indices are i64 or i32, not {other}"),
     };
     let number = |&index: &i64| {

@@ -2,8 +2,8 @@
 
 use super::Reduction;
 use crate::elementwise::{Single, fill, floats, pack, to_vec};
+use crate::scratch::Elements;
 use crate::{DType, Dims, Float, OutOfRange, Scalar, View, ViewMut};
-use std::borrow::Cow;
 
 /// `out = -weight[t] * input[i, t]` for the target `t` of each sample `i`, reduced.
 ///
@@ -54,7 +54,7 @@ pub fn nll_loss_backward(
 
 /// Which class each sample is of, and what it weighs.
 struct Samples<'a> {
-    target: Cow<'a, [i64]>,
+    target: Elements<'a, i64>,
     weight: Option<Vec<f64>>,
     ignore_index: i64,
 }

@@ -6,9 +6,9 @@
 //! logarithms, in double precision.
 
 use crate::elementwise::{Single, floats, pack, to_vec, write};
+use crate::scratch::Elements;
 use crate::{DType, Float, OutOfRange, View, ViewMut, threads};
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, Ix3};
-use std::borrow::Cow;
 
 /// What the samples of a batch were to say, and how long each of them is.
 #[derive(Clone, Copy)]
@@ -73,7 +73,7 @@ pub fn ctc_loss_backward(
 
 /// Labels that are all classes.
 struct Batch<'a> {
-    labels: Cow<'a, [i64]>,
+    labels: Elements<'a, i64>,
     /// Where the labels of each sample start.
     starts: Vec<usize>,
     counts: &'a [usize],

@@ -3,11 +3,12 @@
 use super::Reduction;
 use crate::computing::{load, store};
 use crate::elementwise::pack;
+use crate::scratch::Elements;
 use crate::{DType, Float, OutOfRange, View, ViewMut};
 
 /// Scores `[samples, classes]`, and per sample its classes in front of the first -1.
 struct Labels<'a> {
-    target: std::borrow::Cow<'a, [i64]>,
+    target: Elements<'a, i64>,
     classes: usize,
 }
 

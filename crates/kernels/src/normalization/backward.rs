@@ -4,6 +4,7 @@ use super::{PIECE, Shift};
 use crate::computing::{load, store};
 use crate::elementwise::cost;
 use crate::lanes::sums;
+use crate::scratch::Elements;
 use crate::wide::wide;
 use crate::{DType, Float, View, ViewMut, threads};
 
@@ -41,7 +42,7 @@ fn backward<T: Float>(grad: View<'_>, of: &Grouped<'_>, [input, weights, biases]
     let (shifts, own, [_, groups, inner]) = (of.shifts, of.own, of.groups);
     let [_, channels, run] = of.channels;
     let weight = of.weight.map(|weight| load::<T>(weight));
-    let weight = weight.unwrap_or_else(|| vec![T::ONE; channels].into());
+    let weight = weight.unwrap_or_else(|| Elements::repeated(T::ONE, channels));
     let place = |at: usize| (at * run / inner.max(1) % groups.max(1), at % channels.max(1));
     let mut runs = vec![[0.0; 2]; x.len() / run.max(1)];
     threads::each_chunk(&mut runs, (PIECE / run.max(1)).max(1), cost(2 * size_of_val(&*x)), |piece, sums| {

@@ -4,9 +4,9 @@ use crate::computing::{load, store};
 use crate::elementwise::cost;
 use crate::lanes::sums;
 use crate::reduce::sum_columns;
+use crate::scratch::{Elements, Scratch};
 use crate::wide::wide;
 use crate::{DType, Float, View, ViewMut, threads};
-use std::borrow::Cow;
 
 /// Elements of the rows that are computed as one piece.
 const PIECE: usize = 1 << 13;
@@ -77,14 +77,14 @@ fn forward<T: Float>(
     store(out, |out| {
         store(scale, |scales| match mean {
             Some(mean) => store(mean, |means| kernel(out, means, scales)),
-            None => kernel(out, &mut vec![T::ZERO; scales.len()], scales),
+            None => kernel(out, &mut Scratch::new(scales.len()), scales),
         });
     });
 }
 
 /// The elements of a weight or bias, or what counts for nothing in its place.
-fn parameter<T: Float>(x: Option<View<'_>>, size: usize, default: T) -> Cow<'_, [T]> {
-    x.map_or_else(|| vec![default; size].into(), |x| load(x))
+fn parameter<T: Float>(x: Option<View<'_>>, size: usize, default: T) -> Elements<'_, T> {
+    x.map_or_else(|| Elements::repeated(default, size), |x| load(x))
 }
 
 wide! {
@@ -160,12 +160,12 @@ fn backward<T: Float>(
     }
     // A row of sums for the weight and one for the bias, per piece.
     let count = scales.len();
-    let mut partial = vec![T::ZERO; count.div_ceil(ROWS) * 2 * size];
+    let mut partial = Scratch::zeros(count.div_ceil(ROWS) * 2 * size);
     threads::each_chunk(&mut partial, 2 * size, cost(3 * size_of_val(&*x)), |i, sums| {
         let (weight, bias) = sums.split_at_mut(size);
         (i * ROWS..count.min((i + 1) * ROWS)).for_each(|at| add_row(row(at), weight, bias));
     });
-    let mut sums = vec![T::ZERO; 2 * size];
+    let mut sums = Scratch::zeros(2 * size);
     sum_columns(&partial, &mut sums);
     let (weight, bias) = sums.split_at(size);
     for (out, sums) in [(weights, weight), (biases, bias)] {

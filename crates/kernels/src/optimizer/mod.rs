@@ -15,6 +15,7 @@ pub use descent::{AsgdStep, RpropStep, SgdStep};
 
 use crate::computing::load;
 use crate::elementwise::{contiguous, copy};
+use crate::scratch::Scratch;
 use crate::threads::each;
 use crate::wide::wide;
 use crate::{DType, Element, Float, View, ViewMut};
@@ -84,9 +85,9 @@ impl<'a> Tensors<'a> {
     }
 
     fn step_packed_as<T: Float, R: Rule>(&mut self, rule: &R) {
-        let packed = |view: &ViewMut<'_>| load::<T>(view.as_view()).into_owned();
+        let packed = |view: &ViewMut<'_>| load::<T>(view.as_view()).into_scratch();
         let mut param = packed(&self.param);
-        let mut states: SmallVec<[Vec<T>; MOST_STATES]> = self.states.iter().map(packed).collect();
+        let mut states: SmallVec<[Scratch<T>; MOST_STATES]> = self.states.iter().map(packed).collect();
         let mut lists: SmallVec<[&mut [T]; MOST_STATES]> =
             states.iter_mut().map(|list| &mut list[..]).collect();
         rule.apply(&mut param, &load(self.grad), &mut lists);

@@ -2,12 +2,12 @@
 
 use super::fold::{Folding, fold_blocks};
 use crate::elementwise::{contiguous, pack, write};
+use crate::scratch::{Elements, Scratch};
 use crate::{Dims, Element, Layout, View, ViewMut};
-use std::borrow::Cow;
 
 /// Row-major elements of shape `[outer, size, inner]`, of which `size` is reduced.
 pub(super) struct Blocks<'a, T: Element> {
-    pub(super) elements: Cow<'a, [T]>,
+    pub(super) elements: Elements<'a, T>,
     pub(super) size: usize,
     pub(super) inner: usize,
 }
@@ -30,7 +30,7 @@ impl<'a, T: Element> Blocks<'a, T> {
         let strides = pick(x.layout().strides());
         let turned = Layout::strided(&pick(shape), &strides, x.layout().offset());
         let turned = turned.expect("the same elements in another order");
-        let elements = Cow::Owned(pack(x.with_layout(&turned)).into_owned());
+        let elements = Elements::Copied(pack(x.with_layout(&turned)).into_scratch());
         Blocks { elements, size, inner: 1 }
     }
 }
@@ -74,7 +74,7 @@ fn fold_in_order<T: Element>(x: View<'_>, dims: &[usize], out: ViewMut<'_>, empt
         let mut kept = Dims::from_slice(shape);
         kept[first..=last].fill(1);
         let layout = contiguous(&kept);
-        let mut partial = vec![empty; layout.len()];
+        let mut partial = Scratch::new(layout.len());
         let inner: Dims = (first..=last).collect();
         fold_blocks(&Blocks::new(x, &inner), &mut partial, empty, f);
         return fold_in_order(View::of(&partial, &layout), dims, out, empty, f);

@@ -3,6 +3,7 @@
 use super::blocks::{self, Blocks};
 use crate::elementwise::write;
 use crate::functions::is_nan;
+use crate::scratch::Scratch;
 use crate::{Element, View, ViewMut, with_dtype};
 
 /// The largest elements along `dim`, and their indices as i64.
@@ -18,7 +19,7 @@ pub fn min(x: View<'_>, dim: usize, values: ViewMut<'_>, indices: ViewMut<'_>) {
 /// The indices, as i64, of the largest elements along `dim`.
 pub fn argmax(x: View<'_>, dim: usize, out: ViewMut<'_>) {
     with_dtype!(x.dtype(), T => {
-        let (mut values, layout) = (vec![T::default(); out.layout().len()], out.layout());
+        let (mut values, layout) = (Scratch::<T>::new(out.layout().len()), out.layout());
         let layout = crate::elementwise::contiguous(layout.shape());
         pick::<T>(x, dim, ViewMut::of(&mut values, &layout), out, T::gt);
     });
@@ -27,7 +28,7 @@ pub fn argmax(x: View<'_>, dim: usize, out: ViewMut<'_>) {
 /// The indices, as i64, of the smallest elements along `dim`.
 pub fn argmin(x: View<'_>, dim: usize, out: ViewMut<'_>) {
     with_dtype!(x.dtype(), T => {
-        let (mut values, layout) = (vec![T::default(); out.layout().len()], out.layout());
+        let (mut values, layout) = (Scratch::<T>::new(out.layout().len()), out.layout());
         let layout = crate::elementwise::contiguous(layout.shape());
         pick::<T>(x, dim, ViewMut::of(&mut values, &layout), out, T::lt);
     });

@@ -5,6 +5,7 @@
 
 use super::blocks::Blocks;
 use crate::elementwise::cost;
+use crate::scratch::Scratch;
 use crate::wide::{is_computed_in, wide};
 use crate::{Element, Number, threads};
 
@@ -165,7 +166,7 @@ pub(super) fn fold_blocks<T: Element>(blocks: &Blocks<'_, T>, out: &mut [T], emp
     if spans == 1 {
         return fold_spans(elements, [size, size, inner], out, empty, f);
     }
-    let mut partial = vec![empty; out.len() * spans];
+    let mut partial = Scratch::new(out.len() * spans);
     fold_spans(elements, [size, rows, inner], &mut partial, empty, f);
     fold_spans(&partial, [spans, spans, inner], out, empty, f);
 }
@@ -222,7 +223,7 @@ pub(crate) fn sum_columns<T: Number>(rows: &[T], out: &mut [T]) {
 /// Folds at least one row, `stride` elements apart.
 fn fold_strip<T: Element>(x: &[T], stride: usize, count: usize, out: &mut [T], f: &dyn Folding<T>) {
     let levels = count.div_ceil(ROWS).next_power_of_two().ilog2() as usize;
-    let mut scratch = vec![x[0]; levels * out.len()];
+    let mut scratch = Scratch::new(levels * out.len());
     fold_rows(x, stride, count, out, &mut scratch, f);
 }
 

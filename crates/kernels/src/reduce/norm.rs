@@ -3,9 +3,10 @@
 use super::blocks::{self, Blocks};
 use super::fold::fold_blocks;
 use crate::computing::load;
-use crate::elementwise::{Single, contiguous, cost, floats, to_vec, write};
+use crate::elementwise::{Single, contiguous, cost, floats, to_scratch, write};
 use crate::functions::is_nan;
 use crate::lanes::sums;
+use crate::scratch::Scratch;
 use crate::wide::wide;
 use crate::{DType, Float, View, ViewMut, threads};
 
@@ -31,7 +32,7 @@ fn norm_as<T: Float>(order: f64, x: View<'_>, dims: &[usize], out: ViewMut<'_>) 
             return write(out, |out| lengths(&blocks, out));
         }
     }
-    let mut elements = to_vec::<T>(x);
+    let mut elements = to_scratch::<T>(x);
     elements.iter_mut().for_each(|x| *x = term(*x, order));
     let layout = contiguous(x.shape());
     let blocks = Blocks::<T>::new(View::of(&elements, &layout), dims);
@@ -53,7 +54,7 @@ const SPAN: usize = 1 << 16;
 /// The root of the sum of squares of each row.
 fn lengths<T: Float>(rows: &Blocks<'_, T>, out: &mut [T]) {
     let (x, spans) = (&*rows.elements, rows.size.div_ceil(SPAN));
-    let mut partial = vec![0.0; out.len() * spans];
+    let mut partial = Scratch::<f64>::new(out.len() * spans);
     let together = (SPAN / rows.size).max(1);
     threads::each_chunk(&mut partial, together, cost(size_of_val(x)), |i, partial| {
         for (number, sum) in (i * together..).zip(partial) {

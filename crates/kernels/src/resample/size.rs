@@ -6,6 +6,7 @@
 use super::{Method, cubic};
 use crate::computing::{load, store};
 use crate::rows::order_by;
+use crate::scratch::Scratch;
 use crate::{DType, Float, View, ViewMut};
 
 /// Which elements, with which weights, make each element along one dimension.
@@ -84,8 +85,8 @@ impl Line {
     }
 
     /// `x` seen as `[.., from, inner]` to `[.., to, inner]`.
-    fn forward<T: Float>(&self, x: &[T], inner: usize) -> Vec<T> {
-        let mut out = vec![T::ZERO; x.len() / self.from * self.to()];
+    fn forward<T: Float>(&self, x: &[T], inner: usize) -> Scratch<T> {
+        let mut out = Scratch::zeros(x.len() / self.from * self.to());
         let outer = out.chunks_exact_mut(self.to() * inner).zip(x.chunks_exact(self.from * inner));
         for (out, x) in outer {
             for (at, out) in out.chunks_exact_mut(inner).enumerate() {
@@ -98,8 +99,8 @@ impl Line {
     }
 
     /// `grad` seen as `[.., to, inner]` back to `[.., from, inner]`.
-    fn backward<T: Float>(&self, grad: &[T], inner: usize) -> Vec<T> {
-        let mut out = vec![T::ZERO; grad.len() / self.to() * self.from];
+    fn backward<T: Float>(&self, grad: &[T], inner: usize) -> Scratch<T> {
+        let mut out = Scratch::zeros(grad.len() / self.to() * self.from);
         let outer = out.chunks_exact_mut(self.from * inner).zip(grad.chunks_exact(self.to() * inner));
         for (out, grad) in outer {
             for (at, grad) in grad.chunks_exact(inner).enumerate() {
@@ -156,7 +157,7 @@ pub fn resize_backward(grad: View<'_>, lines: &[Line], out: ViewMut<'_>) {
 }
 
 fn run<T: Float>(x: View<'_>, lines: &[Line], out: ViewMut<'_>, forward: bool) {
-    let mut elements = load::<T>(x).into_owned();
+    let mut elements = load::<T>(x).into_scratch();
     let size = |line: &Line, done: bool| if done == forward { line.to() } else { line.from };
     let mut sizes: Vec<usize> = lines.iter().map(|line| size(line, false)).collect();
     // Dimensions that shrink come first, so that nothing in between is larger than both ends.
