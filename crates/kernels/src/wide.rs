@@ -38,8 +38,8 @@ macro_rules! wide {
                 match $crate::wide::vectors() {
                     // SAFETY: the processor has AVX-512.
                     $crate::wide::Vectors::Avx512 if $heavy => return unsafe { for_avx512($($arg),*) },
-                    // SAFETY: the processor has AVX2 and FMA, as all have that have AVX-512.
                     $crate::wide::Vectors::Avx512 | $crate::wide::Vectors::Avx2 => {
+                        // SAFETY: the processor has AVX2 and FMA, as all have that have AVX-512.
                         return unsafe { for_avx2($($arg),*) };
                     }
                     $crate::wide::Vectors::Sse2 => {}
