@@ -67,6 +67,13 @@ impl Buffer {
         Buffer::holding(bytes, Contents::Any)
     }
 
+    /// So few `bytes`, zeroed, that they lie in the buffer itself; `None` for more.
+    #[inline(always)]
+    pub fn here(bytes: usize) -> Option<Buffer> {
+        let few = bytes <= HERE * size_of::<u128>();
+        few.then(|| Buffer::of(Memory::Here(UnsafeCell::new([0; HERE])), bytes))
+    }
+
     #[inline]
     fn holding(bytes: usize, contents: Contents) -> Result<Buffer, AllocationFailed> {
         let memory = if bytes <= HERE * size_of::<u128>() {
@@ -74,7 +81,12 @@ impl Buffer {
         } else {
             Memory::Block(Block::new(bytes, contents).ok_or(AllocationFailed { bytes })?)
         };
-        Ok(Buffer { memory, bytes, lock: RecursiveRwLock::new(()) })
+        Ok(Buffer::of(memory, bytes))
+    }
+
+    #[inline(always)]
+    fn of(memory: Memory, bytes: usize) -> Buffer {
+        Buffer { memory, bytes, lock: RecursiveRwLock::new(()) }
     }
 
     /// The memory of a vector, not copied.
@@ -89,7 +101,7 @@ impl Buffer {
         }
         let allocation = Allocation::array::<T>(elements.capacity()).expect("the vector was allocated so");
         let bytes = size_of_val(elements.as_slice());
-        Ok(Buffer { memory: Memory::Vector(start, allocation), bytes, lock: RecursiveRwLock::new(()) })
+        Ok(Buffer::of(Memory::Vector(start, allocation), bytes))
     }
 
     /// How many bytes there are.

@@ -6,8 +6,8 @@
 
 #![expect(unsafe_code, reason = "owns raw memory and counts who shares it")]
 
-use std::alloc::{self, Layout as Allocation};
-use std::cell::Cell;
+use crate::waiting::{give_back, take};
+use std::alloc::Layout as Allocation;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -45,14 +45,19 @@ impl<T> Shared<T> {
     /// A value with one owner.
     #[inline]
     pub fn new(value: T) -> Shared<T> {
+        Shared::with(|| value)
+    }
+
+    /// A value with one owner, made where it stays: large ones need not be moved there.
+    #[inline(always)]
+    pub fn with(make: impl FnOnce() -> T) -> Shared<T> {
         let counted = take::<Counted<T>>();
-        // SAFETY: memory for just this, and nobody else knows it.
+        let place = counted.as_ptr();
+        // SAFETY: memory for just this, and nobody else knows it. A panic of `make` gives it up for good.
         unsafe {
-            counted.write(Counted {
-                owners: AtomicUsize::new(1),
-                watchers: AtomicUsize::new(0),
-                value: ManuallyDrop::new(value),
-            });
+            (&raw mut (*place).owners).write(AtomicUsize::new(1));
+            (&raw mut (*place).watchers).write(AtomicUsize::new(0));
+            (&raw mut (*place).value).write(ManuallyDrop::new(make()));
         }
         Shared { counted, _owns: PhantomData }
     }
@@ -124,7 +129,7 @@ impl<T> Drop for Watcher<T> {
         if self.counted().watchers.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: the owners counted as one, which went after the value was dropped.
-            unsafe { give_back(self.counted) };
+            unsafe { give_back(self.counted.cast(), Allocation::new::<Counted<T>>()) };
         }
     }
 }
@@ -176,132 +181,14 @@ unsafe fn end<T>(mut counted: NonNull<Counted<T>>, watched: bool) {
         drop(Watcher { counted });
     } else {
         // SAFETY: it was taken for this type, and nothing is in it any more.
-        unsafe { give_back(counted) };
-    }
-}
-
-/// Sizes of memory that waits are multiples of this.
-const STEP: usize = 32;
-/// How many sizes wait; what is larger does not.
-const SIZES: usize = 16;
-/// How many of one size wait on a thread.
-const MOST: usize = 64;
-/// What the memory is aligned to.
-const ALIGN: usize = align_of::<u128>();
-
-/// Memory of one size that waits: each holds the address of the next.
-struct List {
-    first: Cell<Option<NonNull<Next>>>,
-    len: Cell<usize>,
-}
-
-struct Next(Option<NonNull<Next>>);
-
-/// The lists of a thread, by size.
-struct Lists([List; SIZES]);
-
-thread_local! {
-    static LISTS: Lists =
-        const { Lists([const { List { first: Cell::new(None), len: Cell::new(0) } }; SIZES]) };
-}
-
-/// Which list has memory for a `T`, if any has.
-const fn list_of<T>() -> Option<usize> {
-    let list = size_of::<T>().div_ceil(STEP).saturating_sub(1);
-    if list < SIZES && align_of::<T>() <= ALIGN { Some(list) } else { None }
-}
-
-/// How memory for a `T` is allocated.
-const fn allocation<T>() -> Allocation {
-    match list_of::<T>() {
-        Some(list) => sized(list),
-        None => Allocation::new::<T>(),
-    }
-}
-
-/// How memory of a list is allocated.
-const fn sized(list: usize) -> Allocation {
-    match Allocation::from_size_align((list + 1) * STEP, ALIGN) {
-        Ok(allocation) => allocation,
-        Err(_) => panic!("sizes are small and the alignment is a power of two"),
-    }
-}
-
-/// Memory for a `T`.
-#[inline]
-fn take<T>() -> NonNull<T> {
-    let waiting = match const { list_of::<T>() } {
-        Some(list) => LISTS.try_with(|lists| lists.0[list].pop()).ok().flatten(),
-        None => None,
-    };
-    waiting.map_or_else(|| fresh(const { allocation::<T>() }).cast(), NonNull::cast)
-}
-
-#[cold]
-fn fresh(allocation: Allocation) -> NonNull<u8> {
-    // SAFETY: no size is zero, for each holds a counter.
-    let start = unsafe { alloc::alloc(allocation) };
-    NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(allocation))
-}
-
-/// Keeps memory for the next `T`, or gives it back to the system.
-///
-/// # Safety
-/// It came from `take` for the same type, and nobody uses it.
-#[inline]
-unsafe fn give_back<T>(memory: NonNull<T>) {
-    if let Some(list) = const { list_of::<T>() } {
-        // SAFETY: the caller's promise. A thread that ends has no lists any more.
-        let kept = LISTS.try_with(|lists| unsafe { lists.0[list].push(memory.cast()) });
-        if kept == Ok(true) {
-            return;
-        }
-    }
-    // SAFETY: `take` allocated it so.
-    unsafe { alloc::dealloc(memory.as_ptr().cast(), const { allocation::<T>() }) };
-}
-
-impl List {
-    #[inline]
-    fn pop(&self) -> Option<NonNull<Next>> {
-        let first = self.first.get()?;
-        // SAFETY: it waits in this list, so `push` wrote it and nobody else knows it.
-        self.first.set(unsafe { first.read() }.0);
-        self.len.set(self.len.get() - 1);
-        Some(first)
-    }
-
-    /// Whether there was room.
-    ///
-    /// # Safety
-    /// The memory is of this list's size, and nobody uses it.
-    #[inline]
-    unsafe fn push(&self, memory: NonNull<Next>) -> bool {
-        if self.len.get() == MOST {
-            return false;
-        }
-        // SAFETY: the caller's promise; every size has room for an address.
-        unsafe { memory.write(Next(self.first.get())) };
-        self.first.set(Some(memory));
-        self.len.set(self.len.get() + 1);
-        true
-    }
-}
-
-impl Drop for Lists {
-    fn drop(&mut self) {
-        for (number, list) in self.0.iter().enumerate() {
-            while let Some(memory) = list.pop() {
-                // SAFETY: it waited among those of this size, and nobody uses it.
-                unsafe { alloc::dealloc(memory.as_ptr().cast(), sized(number)) };
-            }
-        }
+        unsafe { give_back(counted.cast(), Allocation::new::<Counted<T>>()) };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::waiting::{MOST, SIZES, STEP};
     use std::sync::Arc;
 
     #[test]

@@ -85,8 +85,11 @@ impl Storage {
     /// lock.
     #[inline]
     pub(crate) fn filled(bytes: usize, dtype: DType, fill: impl FnOnce(&mut [u8])) -> Result<Storage> {
-        let memory = Held::Own(Memory::Host(host(bytes, dtype)?));
-        let mut inner = Shared::new(Inner::new(memory, bytes, Device::CPU));
+        let buffer = match Buffer::here(bytes) {
+            Some(buffer) => buffer,
+            None => host(bytes, dtype)?,
+        };
+        let mut inner = Shared::with(|| Inner::new(Held::Own(Memory::Host(buffer)), bytes, Device::CPU));
         if let Some(Inner { memory: Held::Own(Memory::Host(buffer)), .. }) = Shared::get_mut(&mut inner) {
             count(buffer, bytes as i64);
             fill(buffer.bytes_mut());

@@ -49,7 +49,7 @@ impl Tensor {
         inference: bool,
     ) -> Tensor {
         debug_assert!(layout.end() * dtype.size() <= storage.len(), "{layout:?} reaches beyond its storage");
-        Tensor(Shared::new(Inner::new(storage, layout, dtype, view, inference)))
+        Tensor(Shared::with(|| Inner::new(storage, layout, dtype, view, inference)))
     }
 
     /// A view: other elements of the same storage, or the same in another order. The layout must

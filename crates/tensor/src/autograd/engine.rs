@@ -258,7 +258,7 @@ impl Run {
             Function::Derive(derivative) => {
                 let again = node.saved.lock().iter().flatten().any(Kept::is_recomputed);
                 let taken = unpack(node, self.pass)?;
-                let results = derivative(&Backward { node, saved: &taken, grads });
+                let results = derivative.run(&Backward { node, saved: &taken, grads });
                 // What was computed again nobody else may hold: torch lets it go with the derivative.
                 if !again {
                     _saved = taken;
@@ -281,6 +281,10 @@ impl Run {
     /// Adds a gradient to those that wait at a place, for the output with this number.
     fn put(&mut self, place: usize, output: usize, gradient: Tensor) -> Result<()> {
         let grads = &mut self.pending.at(place).grads;
+        if output == 0 && grads.is_empty() {
+            grads.push(Some(gradient));
+            return Ok(());
+        }
         while grads.len() <= output {
             grads.push(None);
         }
@@ -359,7 +363,13 @@ fn first_gradient(op: &'static str, root: &Tensor, gradient: Option<&Tensor>) ->
 }
 
 /// Gives a gradient the shape and dtype that its receiver had: undoes broadcasting.
+#[inline]
 pub(super) fn fit(gradient: Tensor, edge: &Edge, node: &'static str) -> Result<Tensor> {
+    let fits = edge.looks_like(&gradient);
+    if fits { Ok(gradient) } else { fitted(gradient, edge, node) }
+}
+
+fn fitted(gradient: Tensor, edge: &Edge, node: &'static str) -> Result<Tensor> {
     if gradient.device() != edge.device() {
         let text =
             format_args!("returned a gradient on {} for an input on {}", gradient.device(), edge.device());

@@ -1,7 +1,7 @@
 //! Functions that bring their own derivative, without being operators.
 
 use super::mode::{check_savable, without_grad};
-use super::node::{Backward, Grads, Saves};
+use super::node::{Backward, Derivative, Derive, Grads, Saves};
 use super::record::{Recording, attach};
 use super::saved::{Kept, Saved};
 use super::view::How;
@@ -76,20 +76,29 @@ pub trait Function: Send + Sync + Sized + 'static {
             return self.forward(&mut ctx, inputs);
         }
         let mut recording = Recording::new(Self::NAME, Self::BACKWARD, Saves::Nothing);
-        recording.node.own = true;
+        recording.node().own = true;
         inputs.each(|given| recording.input(given));
         recording.check()?;
         let versions: Vec<u64> = inputs.iter().map(|input| input.version()).collect();
         let outputs = without_grad(|| self.forward(&mut ctx, inputs))?;
         check_unchanged(Self::NAME, inputs, &versions)?;
         let differentiable = ctx.fill(Self::NAME, &mut recording, inputs, &outputs)?;
-        let node = recording.finish(Box::new(move |ctx: &Backward<'_>| self.backward(ctx)));
+        let node = recording.finish(Derivative::of(OfFunction(self)));
         let outputs = outputs.into_iter().enumerate().zip(differentiable);
         let place = |((i, output), differentiable)| match differentiable {
             true => attach(output, &node, i, How::Opaque),
             false => output,
         };
         Ok(outputs.map(place).collect())
+    }
+}
+
+/// What a node keeps of a function.
+struct OfFunction<F>(F);
+
+impl<F: Function> Derive for OfFunction<F> {
+    fn derive(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        self.0.backward(ctx)
     }
 }
 

@@ -6,7 +6,7 @@ use super::saved::{Kept, Taken};
 use super::view::Slices;
 use crate::{DType, Device, Operand, Result, Tensor};
 use cresset_dispatch::thread;
-use cresset_kernels::{Dims, Shared};
+use cresset_kernels::{Dims, Owned, Shared};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -88,7 +88,27 @@ impl Needless {
     }
 }
 
-pub(super) type Derivative = dyn Fn(&Backward<'_>) -> Result<Grads> + Send + Sync;
+/// What knows the gradients of a call's inputs: an operator, or a function with a derivative of its own.
+pub(super) trait Derive: Send + Sync + 'static {
+    fn derive(&self, ctx: &Backward<'_>) -> Result<Grads>;
+}
+
+/// Some [`Derive`].
+pub(super) struct Derivative {
+    of: Owned,
+    run: fn(&Owned, &Backward<'_>) -> Result<Grads>,
+}
+
+impl Derivative {
+    pub(super) fn of<D: Derive>(value: D) -> Derivative {
+        let run = |of: &Owned, ctx: &Backward<'_>| of.get::<D>().expect("it was made of one").derive(ctx);
+        Derivative { of: Owned::new(value), run }
+    }
+
+    pub(super) fn run(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        (self.run)(&self.of, ctx)
+    }
+}
 
 /// One recorded call, or the end of a path at a leaf.
 pub(crate) struct Node {
@@ -122,7 +142,7 @@ pub(super) enum Function {
     /// Adds to the gradient of a leaf.
     Accumulate { leaf: Tensor, one_at_a_time: Mutex<()> },
     /// Computes the gradients of the inputs. Saved tensors are dropped after use.
-    Derive(Box<Derivative>),
+    Derive(Derivative),
     /// Computes the gradients of the inputs of a call that changed a view.
     Slices(Box<Slices>),
     /// Nothing: the node is being put together, or dropped.
@@ -140,6 +160,19 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
+    /// Whether a gradient looks as the one that is to go there.
+    #[inline]
+    pub(super) fn looks_like(&self, gradient: &Tensor) -> bool {
+        let (shape, dtype, device) = match &self.node.function {
+            Function::Accumulate { leaf, .. } => (leaf.shape(), leaf.dtype(), leaf.device()),
+            _ => {
+                let output = &self.node.outputs[self.output];
+                (&output.shape[..], output.dtype, output.device)
+            }
+        };
+        gradient.dtype() == dtype && gradient.device() == device && gradient.layout().has_shape(shape)
+    }
+
     pub(super) fn shape(&self) -> &[usize] {
         match &self.node.function {
             Function::Accumulate { leaf, .. } => leaf.shape(),
@@ -199,10 +232,12 @@ pub(super) fn take_sequence() -> u64 {
 
 impl Node {
     /// The node of a call that was made just now.
+    #[inline(always)]
     pub(super) fn new(name: &'static str, edges: SmallVec<[Option<Edge>; 2]>, function: Function) -> Node {
         Node::numbered(take_sequence(), name, edges, function)
     }
 
+    #[inline(always)]
     pub(super) fn numbered(
         sequence: u64,
         name: &'static str,
@@ -226,6 +261,7 @@ impl Node {
     }
 
     /// The end of all paths that lead to `leaf`.
+    #[inline(always)]
     pub(super) fn accumulate(leaf: Tensor) -> Node {
         let function = Function::Accumulate { leaf, one_at_a_time: Mutex::new(()) };
         Node::numbered(u64::MAX, "torch::autograd::AccumulateGrad", SmallVec::new(), function)

@@ -7,12 +7,12 @@ use super::anomaly::Trace;
 use super::checkpoint;
 use super::mode::{check_savable, no_grad};
 use super::node::{
-    Backward, Derivative, Edge, Function, Gradient, Grads, Needless, Node, Saves, skip_number,
+    Backward, Derivative, Derive, Edge, Function, Gradient, Grads, Needless, Node, Saves, skip_number,
 };
 use super::saved::{Kept, Saved};
 use super::view::{How, Slices, check_change};
 use crate::op::{Forward, Given, InPlace, Inputs, Output};
-use crate::{Error, Key, Result, Tensor, shown};
+use crate::{Error, Key, Op, Result, Tensor, shown};
 use cresset_dispatch::KeySet;
 use cresset_dispatch::observe;
 use cresset_kernels::Shared;
@@ -21,8 +21,8 @@ use smallvec::SmallVec;
 /// Calls the operator below autograd, then attaches the recipe for its gradient.
 pub fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
     let mut recording = Recording::new(O::NAME, op.backward_name(inputs), O::SAVES);
-    recording.node.takes_missing = O::TAKES_MISSING;
-    recording.node.told = O::TOLD;
+    let node = recording.node();
+    (node.takes_missing, node.told) = (O::TAKES_MISSING, O::TOLD);
     match O::NEEDLESS {
         Needless::No => {}
         Needless::Missing(needless) => recording.needless = needless(with_gradients(inputs)),
@@ -44,8 +44,17 @@ pub fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
     });
     recording.check()?;
     let how = recording.how(O::VIEW, O::Output::SEVERAL);
-    let node = recording.finish(Box::new(move |ctx: &Backward<'_>| -> Result<Grads> { op.backward(ctx) }));
+    let node = recording.finish(Derivative::of(OfOperator(op)));
     Ok(output.map(|i, tensor| if i < O::DIFFERENTIABLE { attach(tensor, &node, i, how) } else { tensor }))
+}
+
+/// What a node keeps of an operator.
+struct OfOperator<O>(O);
+
+impl<O: Op> Derive for OfOperator<O> {
+    fn derive(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        self.0.backward(ctx)
+    }
 }
 
 /// The inputs that get gradients, as bits.
@@ -75,7 +84,7 @@ pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: 
     check_change(O::IN_PLACE, target)?;
     let base = target.base().map(|base| (base, base.edge()));
     let skipped = usize::from(!O::NEEDS_OVERWRITTEN);
-    let needed = recording.node.edges.iter().skip(skipped).any(Option::is_some);
+    let needed = recording.node().edges.iter().skip(skipped).any(Option::is_some);
     if let Some(first) = recording.saved().first_mut().filter(|_| O::SAVES.input(0)) {
         // Gradients may need the elements that are about to be overwritten.
         *first = if needed { Kept::tensor(Saved::copy_of(target, copy(target)?)) } else { Kept::Nothing };
@@ -86,7 +95,7 @@ pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: 
     }
     target.storage().change_recorded();
     recording.output(target, Some(0));
-    let node = recording.finish(Box::new(move |ctx: &Backward<'_>| -> Result<Grads> { op.backward(ctx) }));
+    let node = recording.finish(Derivative::of(OfOperator(op)));
     match base {
         // The view itself follows when it is asked for its place.
         Some((base, before)) => {
@@ -124,7 +133,8 @@ pub(super) fn attach(tensor: Tensor, node: &Shared<Node>, output: usize, how: Ho
 pub(super) struct Recording {
     /// The operator that was called.
     op: &'static str,
-    pub(super) node: Node,
+    /// Made where it stays, and not shared yet.
+    node: Shared<Node>,
     saves: Saves,
     /// How the inputs came about that are views, and not ordinary ones.
     inherited: How,
@@ -138,13 +148,19 @@ pub(super) struct Recording {
 impl Recording {
     /// Takes the node's number before the kernel runs, so that nodes made inside come later.
     pub(super) fn new(op: &'static str, name: &'static str, saves: Saves) -> Recording {
-        let node = Node::new(name, SmallVec::new(), Function::Nothing);
+        let node = Shared::with(|| Node::new(name, SmallVec::new(), Function::Nothing));
         Recording { op, node, saves, inherited: How::Traced, refused: None, needless: 0, layouts: false }
+    }
+
+    /// The node so far.
+    #[inline]
+    pub(super) fn node(&mut self) -> &mut Node {
+        Shared::get_mut(&mut self.node).expect("nobody else has it before it is finished")
     }
 
     /// What the node keeps so far.
     fn saved(&mut self) -> &mut SmallVec<[Kept; 2]> {
-        self.node.saved.get_mut().get_or_insert_default()
+        self.node().saved.get_mut().get_or_insert_default()
     }
 
     #[inline(never)]
@@ -155,7 +171,7 @@ impl Recording {
         if let Some(tensor) = given.tensor() {
             self.look_at(tensor, keeps);
         }
-        self.node.edges.push(given.tensor().and_then(Tensor::edge));
+        self.node().edges.push(given.tensor().and_then(Tensor::edge));
         if self.saves.inputs() {
             let kept = match given {
                 _ if keeps => Kept::input(given),
@@ -197,7 +213,7 @@ impl Recording {
 
     /// Remembers what an output looks like.
     pub(super) fn describe(&mut self, tensor: &Tensor) {
-        self.node.outputs.push(Gradient::of(tensor));
+        self.node().outputs.push(Gradient::of(tensor));
     }
 
     #[inline(never)]
@@ -213,9 +229,10 @@ impl Recording {
     }
 
     #[inline(never)]
-    pub(super) fn finish(mut self, derivative: Box<Derivative>) -> Shared<Node> {
-        self.node.function = Function::Derive(derivative);
-        self.node.trace = Trace::here(self.op);
-        Shared::new(self.node)
+    pub(super) fn finish(mut self, derivative: Derivative) -> Shared<Node> {
+        let trace = Trace::here(self.op);
+        let node = self.node();
+        (node.function, node.trace) = (Function::Derive(derivative), trace);
+        self.node
     }
 }

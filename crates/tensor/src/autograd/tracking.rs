@@ -258,7 +258,7 @@ impl Tensor {
         }
         let mut accumulator = self.0.tracking.more().accumulator.lock();
         let node = accumulator.as_ref().and_then(Watcher::owner).unwrap_or_else(|| {
-            let node = Shared::new(Node::accumulate(self.clone()));
+            let node = Shared::with(|| Node::accumulate(self.clone()));
             *accumulator = Some(Shared::watch(&node));
             node
         });
