@@ -138,7 +138,8 @@ pub(crate) fn build(mut material: Material, carry: &mut Carry) -> Trace {
         carry.totals.extend(memory.last_totals());
         remember_calls(&records, &threads, &stacks, carry);
     }
-    let end = work.iter().map(|work| work.activity.end).fold(window.1, u64::max);
+    let ends = records.iter().map(|record| record.end).chain(work.iter().map(|work| work.activity.end));
+    let end = ends.fold(window.1, u64::max);
     Trace {
         about: material.about,
         wants: material.wants,
@@ -378,6 +379,9 @@ fn join(lanes: Vec<Lane>, scale: &Scale, steps: &Steps) -> (Vec<Thread>, Vec<Rec
             record.thread = thread;
             record.step = steps.at(record.start);
             (record.start, record.end) = (scale.nanos(record.start), scale.nanos(record.end));
+        }
+        tree::part(&mut lane.records);
+        for record in &mut lane.records {
             record.parent = if record.parent == NONE { NONE } else { record.parent + first };
             record.next += first;
         }
