@@ -1,4 +1,4 @@
-//! Tensors, indexing and gradients: `cargo run --example tensors`.
+//! Tensors, indexing and gradients: `cargo run --example 01_tensors`.
 
 use cresset::prelude::*;
 use cresset::tensor::autograd::{hessian, without_grad};

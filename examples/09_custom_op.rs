@@ -1,5 +1,5 @@
 //! An operator of your own: shape rule, host kernel and derivative in one place. The profiler,
-//! autograd and `meta` tensors know it from then on.
+//! autograd and `meta` tensors know it from then on: `cargo run --example 09_custom_op`.
 
 use cresset::kernels::{Float, elementwise, functions};
 use cresset::prelude::*;
@@ -42,7 +42,7 @@ impl Kernel for Swish {
     }
 }
 
-pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x = Tensor::new([-1.0f64, 0.0, 2.0])?.with_grad()?;
     let mut profiler = Profiler::builder().start()?;
     let y = Swish.call([&x])?;

@@ -4,7 +4,7 @@ mod allocations;
 mod architecture;
 mod checkpoint;
 mod command;
-mod custom_operator;
+mod examples;
 mod execution_trace;
 mod memory_timeline;
 mod mixed_precision;
