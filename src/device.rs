@@ -2,7 +2,6 @@
 
 use crate::tensor::Key;
 use crate::{Device, Result};
-use cresset_npu::Library;
 
 /// The device called `name`: `cpu`, `meta`, `npu` or `npu:1`.
 ///
@@ -28,6 +27,19 @@ pub fn device(name: &str) -> Result<Device> {
 ///
 /// # Errors
 /// If neither can be had: every path tried, and what to do.
+#[cfg(feature = "npu")]
 pub fn load_npu() -> Result<()> {
+    use cresset_npu::Library;
     cresset_npu::init(Library::installed().or_embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))
+}
+
+/// Says that this build has no NPU.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "npu"))]
+pub fn load_npu() -> Result<()> {
+    use crate::tensor::{Cause, Error};
+    let text = "this program was built without the NPU; enable the feature \"npu\" of cresset";
+    Err(Error::new(Cause::Device, "device", text))
 }

@@ -47,8 +47,11 @@
 //! # }
 //! ```
 //!
-//! `examples/custom_op.rs` adds an operator of its own; which library serves the NPU is decided
-//! by the variables that [`npu`] lists, and told by `cresset doctor`.
+//! `examples/` is a course in ten programs. Which library serves the NPU is decided by the variables that
+//! [`npu`] lists, and told by `cresset doctor`.
+//!
+//! Features, all on by default: `npu`, `trace`, and `command`, which is the program `cresset`. Without
+//! them there is the host: tensors, autograd, modules, optimizers, data, checkpoints and the profiler.
 
 #![forbid(unsafe_code)]
 
@@ -61,10 +64,12 @@ pub use cresset_checkpoint as checkpoint;
 pub use cresset_dispatch as dispatch;
 pub use cresset_kernels as kernels;
 pub use cresset_nn as nn;
+#[cfg(feature = "npu")]
 pub use cresset_npu as npu;
 pub use cresset_optim as optim;
 pub use cresset_profiler as profiler;
 pub use cresset_tensor as tensor;
+#[cfg(feature = "trace")]
 pub use cresset_trace as trace;
 
 pub use cresset_kernels::{set_threads, threads, with_threads};
