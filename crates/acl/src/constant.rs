@@ -26,6 +26,22 @@ pub mod dtype {
     pub const BF16: i32 = 27;
 }
 
+/// Packages of the toolkit (`aclCANNPackageName`).
+pub mod package {
+    /// The toolkit as a whole.
+    pub const CANN: i32 = 0;
+}
+
+/// What a device has (`aclDeviceInfo`).
+pub mod capability {
+    /// Units for products of matrices.
+    pub const AI_CORES: i32 = 0;
+    /// Units for all else.
+    pub const VECTOR_CORES: i32 = 1;
+    /// Bytes of the cache that they share.
+    pub const L2_BYTES: i32 = 2;
+}
+
 /// Storage formats (`aclFormat`).
 pub mod format {
     /// Any number of dimensions, nothing implied.
@@ -72,8 +88,12 @@ pub mod event {
     pub const RECORDED_COMPLETE: i32 = 1;
 }
 
-/// Answers of `aclrtStreamQuery`.
+/// Flags of `aclrtCreateStreamWithConfig`, and answers of `aclrtStreamQuery`.
 pub mod stream {
+    /// Launches take less time, for some memory.
+    pub const FAST_LAUNCH: u32 = 1;
+    /// The host waits for the stream by looking, not by sleeping.
+    pub const FAST_SYNC: u32 = 2;
     /// Nothing is left to do.
     pub const COMPLETE: i32 = 0;
     /// Work is left.

@@ -48,6 +48,18 @@ macro_rules! runtime_functions {
     };
 }
 
+/// Hands every runtime function that a program must do without where a release lacks it to the macro
+/// `$with`, as Rust signatures.
+#[macro_export]
+macro_rules! probed_functions {
+    ($with:ident) => {
+        $with! {
+            fn aclsysGetVersionNum(package: *mut c_char, number: *mut i32) -> Status;
+            fn aclsysGetCANNVersion(package: i32, version: *mut PackageVersion) -> Status;
+        }
+    };
+}
+
 /// Hands every function on descriptors to the macro `$with`, as Rust signatures.
 #[macro_export]
 macro_rules! object_functions {

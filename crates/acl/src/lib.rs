@@ -8,6 +8,7 @@
 //! | table | holds | of |
 //! |---|---|---|
 //! | [`runtime_functions!`] | devices, streams, events, memory, errors | `libascendcl.so` |
+//! | [`probed_functions!`] | the same, where a release may lack them | `libascendcl.so` |
 //! | [`object_functions!`] | descriptors of tensors, scalars, lists | `libnnopbase.so` |
 //! | [`activity_functions!`] | device records | `libmspti.so` |
 //! | [`operators!`] | operators, each a pair of functions | `libopapi.so` |

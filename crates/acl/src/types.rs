@@ -54,3 +54,31 @@ pub type RunOperator = unsafe extern "C" fn(
     executor: *mut Executor,
     stream: Stream,
 ) -> Status;
+
+/// The version of a package of the toolkit (`aclCANNPackageVersion`): texts ended by a zero byte.
+#[repr(C)]
+pub struct PackageVersion {
+    /// All of it, e.g. `8.1.RC1`.
+    pub version: [c_char; 128],
+    /// The major number.
+    pub major: [c_char; 64],
+    /// The minor number.
+    pub minor: [c_char; 64],
+    /// The release.
+    pub release: [c_char; 64],
+    /// The patch.
+    pub patch: [c_char; 64],
+    reserved: [c_char; 128],
+}
+
+impl PackageVersion {
+    /// No version: empty texts.
+    pub const NONE: PackageVersion = PackageVersion {
+        version: [0; 128],
+        major: [0; 64],
+        minor: [0; 64],
+        release: [0; 64],
+        patch: [0; 64],
+        reserved: [0; 128],
+    };
+}

@@ -83,7 +83,6 @@ pub(crate) fn memory(index: u8) -> AclResult<(usize, usize)> {
     Ok((free, total))
 }
 
-/// What the chip is called. A simulated one says so here.
 /// What the chip is called; an embedded one says that it is simulated, whatever it is called.
 pub(crate) fn name() -> String {
     let (name, embedded) = (soc_name(), matches!(loaded().origin, Origin::Embedded { .. }));
@@ -97,10 +96,13 @@ fn soc_name() -> String {
     unsafe { text_of(name) }
 }
 
-/// The version of the runtime's interface.
+/// The release of the library, or the version of its interface where it cannot tell.
 pub(crate) fn version() -> AclResult<String> {
+    if let Some(version) = loaded().version {
+        return Ok(format!("CANN {version}"));
+    }
     let (mut major, mut minor, mut patch) = (0, 0, 0);
     // SAFETY: all results have a place.
     unsafe { call!(aclrtGetVersion(&mut major, &mut minor, &mut patch)) }?;
-    Ok(format!("{major}.{minor}.{patch}"))
+    Ok(format!("interface {major}.{minor}.{patch}"))
 }

@@ -14,7 +14,7 @@ pub struct Info {
     pub is_embedded: bool,
     /// What the chip is called. A simulated one says so here.
     pub soc: String,
-    /// The version of the runtime's interface.
+    /// The release, e.g. `CANN 9.1.0`, or the interface's version where the library cannot tell.
     pub version: String,
     /// How many devices there are.
     pub devices: usize,

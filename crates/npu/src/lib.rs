@@ -28,6 +28,7 @@
 //! |---|---|
 //! | `CRESSET_NPU` | `hardware`, `sim` or `auto`: hardware if its library is found, else what the program embeds |
 //! | `CRESSET_NPU_LIBRARY` | the library, or the directory of the vendor's libraries; must load |
+//! | `CRESSET_NPU_VERSION` | `any`: use releases of CANN that are not known here too |
 //! | `ASCEND_HOME_PATH` | where the toolkit is, as its own script sets it |
 
 mod aclnn;

@@ -1,18 +1,24 @@
 //! Finds the vendor's libraries: which ones, in which order, and what to say if there are none.
 //!
 //! 1. the path that the program gave, or `CRESSET_NPU_LIBRARY`: these must load;
-//! 2. `ASCEND_HOME_PATH`, `ASCEND_TOOLKIT_HOME`, the usual places, the system's own search;
+//! 2. `ASCEND_HOME_PATH`, `ASCEND_TOOLKIT_HOME`, `LD_LIBRARY_PATH`, the usual places, the system's own search;
 //! 3. the table of symbols that the program embeds.
 //!
 //! `CRESSET_NPU` chooses: `hardware` stops before 3, `sim` goes there at once, `auto` (or
 //! unset) takes what comes first.
 
+use super::error::LoadError;
 use super::symbols::{Origin, Place, Symbols};
 use std::env;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Where [`init`](crate::init) shall look for the device's library.
+///
+/// ```
+/// use cresset_npu::Library;
+/// let library = Library::at("/opt/Ascend/latest/lib64").or_embedded("none", |_| None);
+/// assert!(cresset_npu::init(library).is_err(), "a path that was given must load");
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     path: Option<PathBuf>,
@@ -23,65 +29,49 @@ pub struct Library {
 
 impl Library {
     /// The installed library, wherever it is.
+    ///
+    /// ```no_run
+    /// cresset_npu::init(cresset_npu::Library::installed())?;
+    /// # Ok::<(), cresset_tensor::Error>(())
+    /// ```
     pub fn installed() -> Library {
         Library::default()
     }
 
     /// The library at `path`: a file, or a directory of the vendor's libraries.
+    ///
+    /// ```no_run
+    /// cresset_npu::init(cresset_npu::Library::at("/usr/local/Ascend/cann/lib64"))?;
+    /// # Ok::<(), cresset_tensor::Error>(())
+    /// ```
     pub fn at(path: impl Into<PathBuf>) -> Library {
         Library { path: Some(path.into()), ..Library::default() }
     }
 
     /// The functions that `symbols` finds in this program, whatever is installed.
+    ///
+    /// ```
+    /// use cresset_npu::{Library, init, is_available};
+    /// init(Library::embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+    /// assert!(is_available());
+    /// # Ok::<(), cresset_tensor::Error>(())
+    /// ```
     pub fn embedded(name: &'static str, symbols: Symbols) -> Library {
         Library { path: None, embedded: Some((name, symbols)), only_embedded: true }
     }
 
     /// The same, and if there is none, the functions that `symbols` finds in this program.
+    ///
+    /// ```
+    /// use cresset_npu::{Library, init};
+    /// init(Library::installed().or_embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+    /// # Ok::<(), cresset_tensor::Error>(())
+    /// ```
     #[must_use]
     pub fn or_embedded(self, name: &'static str, symbols: Symbols) -> Library {
         Library { embedded: Some((name, symbols)), ..self }
     }
 }
-
-/// Why no library could be loaded: what was tried, and what to do.
-#[derive(Clone, Debug)]
-pub struct LoadError {
-    what: String,
-    tried: Vec<String>,
-    advice: String,
-}
-
-impl LoadError {
-    fn new(what: impl Into<String>, tried: Vec<String>, advice: impl Into<String>) -> LoadError {
-        LoadError { what: what.into(), tried, advice: advice.into() }
-    }
-
-    pub(super) fn symbol(name: &str, origin: &Origin) -> LoadError {
-        LoadError::new(
-            format!("cannot load {name}: undefined symbol"),
-            vec![origin.describe()],
-            "this release of the library may lack it; install a newer one",
-        )
-    }
-
-    /// Every path that was tried, each with what came of it.
-    pub fn tried(&self) -> &[String] {
-        &self.tried
-    }
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)?;
-        for tried in &self.tried {
-            write!(f, "\n  tried {tried}")?;
-        }
-        if self.advice.is_empty() { Ok(()) } else { write!(f, "\n  {}", self.advice) }
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 /// What was found, and what was tried before.
 pub(crate) struct Found {
@@ -145,9 +135,23 @@ impl Choice {
 }
 
 const RUNTIME: &str = "libascendcl.so";
-/// Descriptors, operators in one library or in several, tracing: each only if it is there.
-const OTHERS: [&str; 3] = ["libnnopbase.so", "libopapi.so", "libmspti.so"];
-const SPLIT_OPERATORS: &str = "libopapi_";
+const DESCRIPTORS: &str = "libnnopbase.so";
+/// Releases from 9 on have one library of operators per family; more of them are found by this prefix.
+const FAMILY: &str = "libopapi_";
+const FAMILIES: [&str; 4] =
+    ["libopapi_math.so", "libopapi_nn.so", "libopapi_cv.so", "libopapi_transformer.so"];
+/// What else may hold operators: all in one library, the names before that, and those of users.
+const OPERATORS: [&str; 8] = [
+    "libopapi.so",
+    "libaclnn_ops_infer.so",
+    "libaclnn_ops_train.so",
+    "libaclnn_math.so",
+    "libaclnn_sparse.so",
+    "libaclnn_fft.so",
+    "libaclnn_rand.so",
+    "libcust_opapi.so",
+];
+const TRACING: &str = "libmspti.so";
 
 fn installed(given: Option<&Path>, tried: &mut Vec<String>) -> Result<Option<Origin>, LoadError> {
     if let Some(path) = given {
@@ -182,7 +186,18 @@ fn directories() -> Vec<PathBuf> {
     let usual =
         ["/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann", "/usr/local/Ascend/latest"];
     let home = path_from("HOME").map(|home| home.join("Ascend/ascend-toolkit/latest"));
-    named.chain(usual.into_iter().map(PathBuf::from)).chain(home).map(|path| path.join("lib64")).collect()
+    let usual = usual.into_iter().map(PathBuf::from).chain(home);
+    named.map(lib64).chain(searched()).chain(usual.map(lib64)).collect()
+}
+
+fn lib64(toolkit: PathBuf) -> PathBuf {
+    toolkit.join("lib64")
+}
+
+/// The directories of `LD_LIBRARY_PATH` that have the runtime: beside it lie the others, by any name.
+fn searched() -> Vec<PathBuf> {
+    let list = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    env::split_paths(&list).filter(|path| path.join(RUNTIME).exists()).collect()
 }
 
 /// One library by path, and its companions if they lie beside it.
@@ -201,17 +216,20 @@ fn directory(path: &Path, tried: &mut Vec<String>) -> Option<Vec<Place>> {
     Some(places)
 }
 
+/// What lies in the directory of the runtime: each only if it is there.
 fn companions(directory: &Path, tried: &mut Vec<String>) -> Vec<Place> {
-    let mut paths: Vec<PathBuf> = OTHERS.iter().map(|name| directory.join(name)).collect();
-    paths.splice(1..1, split_operators(directory));
+    let named = |name: &&str| directory.join(name);
+    let before = [DESCRIPTORS].iter().map(named).chain(families(directory));
+    let paths: Vec<PathBuf> =
+        before.chain(OPERATORS.iter().map(named)).chain([directory.join(TRACING)]).collect();
     paths.iter().filter(|path| path.exists()).filter_map(|path| open(path, tried)).collect()
 }
 
-fn split_operators(directory: &Path) -> Vec<PathBuf> {
+fn families(directory: &Path) -> Vec<PathBuf> {
     let entries = directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let is_one = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(SPLIT_OPERATORS) && name.ends_with(".so")
+        name.starts_with(FAMILY) && name.ends_with(".so")
     };
     let mut found: Vec<PathBuf> = entries.filter(is_one).collect();
     found.sort();
@@ -222,7 +240,8 @@ fn split_operators(directory: &Path) -> Vec<PathBuf> {
 fn by_system(tried: &mut Vec<String>) -> Option<Vec<Place>> {
     let mut places = vec![open(Path::new(RUNTIME), tried)?];
     // Companions are optional here: their absence shows when one of their symbols is missing.
-    places.extend(OTHERS.iter().filter_map(|name| open(Path::new(name), &mut Vec::new())));
+    let names = [DESCRIPTORS].into_iter().chain(FAMILIES).chain(OPERATORS).chain([TRACING]);
+    places.extend(names.filter_map(|name| open(Path::new(name), &mut Vec::new())));
     Some(places)
 }
 

@@ -5,16 +5,20 @@
 //! differ, and only programs that use an operator should notice. Libraries are never
 //! unloaded, so all pointers are `'static`.
 
+mod error;
 mod find;
 mod symbols;
+mod version;
 
+pub use error::LoadError;
+pub use find::Library;
 pub(crate) use find::find;
-pub use find::{Library, LoadError};
 pub(crate) use symbols::Origin;
 pub use symbols::Symbols;
+pub(crate) use version::Version;
 
 use cresset_acl::types::*;
-use cresset_acl::{activity_functions, object_functions, runtime_functions};
+use cresset_acl::{activity_functions, object_functions, probed_functions, runtime_functions};
 use std::sync::OnceLock;
 
 macro_rules! table {
@@ -36,6 +40,28 @@ macro_rules! table {
         }
     };
 }
+
+/// As `table`, for functions that may be missing.
+macro_rules! probes {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $ty:ty),* $(,)?) -> $result:ty;)*) => {
+        /// One pointer per function of the table that is there.
+        #[allow(non_snake_case, reason = "the names are those of C")]
+        pub(crate) struct Probed {
+            $(pub(crate) $name: Option<unsafe extern "C" fn($($ty),*) -> $result>,)*
+        }
+
+        impl Probed {
+            fn resolve(origin: &Origin) -> Probed {
+                Probed {
+                    // SAFETY: the table has the signature that the vendor's headers declare.
+                    $($name: unsafe { origin.function(stringify!($name)) }.ok(),)*
+                }
+            }
+        }
+    };
+}
+
+probed_functions!(probes);
 
 mod runtime {
     use super::*;
@@ -59,16 +85,25 @@ pub(crate) struct Loaded {
     pub(crate) origin: Origin,
     pub(crate) runtime: runtime::Functions,
     pub(crate) object: object::Functions,
+    /// What the library says that it is; `None` if it cannot tell.
+    pub(crate) version: Option<Version>,
     /// Absent where the tracing library is.
     pub(crate) tracing: Result<Tracing, LoadError>,
 }
 
 impl Loaded {
     fn new(origin: Origin) -> Result<Loaded, LoadError> {
+        if !origin.has("aclInit") {
+            return Err(LoadError::foreign(&origin));
+        }
+        // The version first: all else follows from what the release declares.
+        let probed = Probed::resolve(&origin);
+        let version = Version::of(&probed);
+        version.map_or(Ok(()), |version| version.check(&origin))?;
         let runtime = runtime::Functions::resolve(&origin)?;
         let object = object::Functions::resolve(&origin)?;
         let tracing = Tracing::resolve(&origin);
-        Ok(Loaded { origin, runtime, object, tracing })
+        Ok(Loaded { origin, runtime, object, version, tracing })
     }
 }
 

@@ -41,6 +41,11 @@ impl Origin {
         Ok(unsafe { std::mem::transmute_copy::<*const c_void, F>(&address) })
     }
 
+    /// Whether there is a function `name`.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.address(name).is_some()
+    }
+
     fn address(&self, name: &str) -> Option<*const c_void> {
         match self {
             Origin::Embedded { symbols, .. } => symbols(name),
