@@ -57,6 +57,8 @@ codes! {
     RT_NO_STREAM_RESOURCE = 207008, "ACL_ERROR_RT_NO_STREAM_RESOURCE";
     /// The runtime failed within itself.
     RT_INTERNAL_ERROR = 507000, "ACL_ERROR_RT_INTERNAL_ERROR";
+    /// The device does not answer any more.
+    RT_LOST_HEARTBEAT = 507010, "ACL_ERROR_RT_LOST_HEARTBEAT";
     /// A kernel ran too long.
     RT_AICORE_TIMEOUT = 507014, "ACL_ERROR_RT_AICORE_TIMEOUT";
     /// A kernel failed.
@@ -65,6 +67,16 @@ codes! {
     RT_STREAM_SYNC_TIMEOUT = 507046, "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT";
     /// Waiting for an event took too long.
     RT_EVENT_SYNC_TIMEOUT = 507047, "ACL_ERROR_RT_EVENT_SYNC_TIMEOUT";
+    /// Memory of the device is broken.
+    RT_DEVICE_MEM_ERROR = 507053, "ACL_ERROR_RT_DEVICE_MEM_ERROR";
+    /// Memory of the device is broken beyond correction.
+    RT_HBM_MULTI_BIT_ECC_ERROR = 507054, "ACL_ERROR_RT_HBM_MULTI_BIT_ECC_ERROR";
+    /// Memory of the device may be broken.
+    RT_SUSPECT_DEVICE_MEM_ERROR = 507055, "ACL_ERROR_RT_SUSPECT_DEVICE_MEM_ERROR";
+    /// The link between devices is broken.
+    RT_LINK_ERROR = 507056, "ACL_ERROR_RT_LINK_ERROR";
+    /// The driver failed within itself.
+    RT_DRV_INTERNAL_ERROR = 507899, "ACL_ERROR_RT_DRV_INTERNAL_ERROR";
     /// An operator was given a null where something must be.
     NN_PARAM_NULLPTR = 161001, "ACLNN_ERR_PARAM_NULLPTR";
     /// An operator was given dtypes, shapes or formats that it cannot take.

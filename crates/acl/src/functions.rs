@@ -56,6 +56,8 @@ macro_rules! probed_functions {
         $with! {
             fn aclsysGetVersionNum(package: *mut c_char, number: *mut i32) -> Status;
             fn aclsysGetCANNVersion(package: i32, version: *mut PackageVersion) -> Status;
+            fn aclGetDeviceCapability(device: u32, which: i32, value: *mut i64) -> Status;
+            fn aclrtDeviceGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) -> Status;
         }
     };
 }

@@ -93,7 +93,9 @@ fn launch(
     let stream = site.stream();
     let workspace = match bytes {
         0 => None,
-        bytes => Some(allocator::of(stream.device()).allocate(bytes).inspect_err(|_| discard(executor))?),
+        bytes => {
+            Some(allocator::of(stream.device_index()).allocate(bytes).inspect_err(|_| discard(executor))?)
+        }
     };
     let address = workspace.as_ref().map_or(ptr::null_mut(), |block: &Block| block.address() as *mut c_void);
     let _launching = launching();

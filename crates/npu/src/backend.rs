@@ -47,7 +47,7 @@ fn meet(storage: &Storage, offset: usize, bytes: usize) -> Result<(stream::Strea
         );
         return Err(Error::new(Cause::Argument, "", text));
     };
-    let stream = stream::current(storage.device().index);
+    let stream = stream::current(storage.device().index)?;
     block.used_on(&stream);
     Ok((stream, block.address() + offset))
 }

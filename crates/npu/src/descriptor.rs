@@ -30,7 +30,7 @@ impl Site {
         };
         if self.0.is_none() {
             device::bind(tensor.device().index)?;
-            self.0 = Some(stream::current(tensor.device().index));
+            self.0 = Some(stream::current(tensor.device().index)?);
         }
         block.used_on(self.stream());
         Ok(block.address())

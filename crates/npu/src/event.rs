@@ -11,6 +11,19 @@ use std::ptr;
 use std::time::Duration;
 
 /// A point in a stream. Recording it again moves it; who waits already is not affected.
+///
+/// ```
+/// # use cresset_npu::{Event, Library, Stream, device, init};
+/// # use cresset_tensor::Tensor;
+/// # init(Library::embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+/// let (stream, x) = (Stream::current(device(0))?, Tensor::ones([64, 64], device(0))?);
+/// let start = stream.record()?;
+/// let product = x.mm(&x)?;
+/// let end = stream.record()?;
+/// end.synchronize()?;
+/// println!("the product took {:?}", start.elapsed(&end)?);
+/// # Ok::<(), cresset_tensor::Error>(())
+/// ```
 pub struct Event {
     device: u8,
     raw: *mut c_void,
@@ -23,20 +36,36 @@ unsafe impl Sync for Event {}
 
 impl Event {
     /// A new event of `device`, nowhere yet.
+    ///
+    /// # Errors
+    /// If there is no such device.
     pub fn new(device: Device) -> Result<Event> {
         crate::check_device(device)?;
-        Ok(Event::create(device.index)?)
+        Ok(Event::create(device.index, true)?)
     }
 
-    pub(crate) fn create(device: u8) -> AclResult<Event> {
+    /// As [`new`](Event::new), for an event that takes no time: streams pass it more quickly.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn untimed(device: Device) -> Result<Event> {
+        crate::check_device(device)?;
+        Ok(Event::create(device.index, false)?)
+    }
+
+    pub(crate) fn create(device: u8, timed: bool) -> AclResult<Event> {
         device::bind(device)?;
         let mut raw = ptr::null_mut();
+        let flags = if timed { SYNC | TIME_LINE } else { SYNC };
         // SAFETY: the result has a place.
-        unsafe { call!(aclrtCreateEventExWithFlag(&mut raw, SYNC | TIME_LINE)) }?;
+        unsafe { call!(aclrtCreateEventExWithFlag(&mut raw, flags)) }?;
         Ok(Event { device, raw })
     }
 
     /// Stands from now on for all work of `stream` so far.
+    ///
+    /// # Errors
+    /// If the device failed.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         Ok(self.mark(stream)?)
     }
@@ -48,7 +77,14 @@ impl Event {
     }
 
     /// Whether the point was reached; true if the event was never recorded.
+    ///
+    /// # Errors
+    /// If the device failed.
     pub fn query(&self) -> Result<bool> {
+        Ok(self.is_reached()?)
+    }
+
+    pub(crate) fn is_reached(&self) -> AclResult<bool> {
         device::bind(self.device)?;
         let mut status = 0;
         // SAFETY: the handle is alive, the result has a place.
@@ -57,16 +93,23 @@ impl Event {
     }
 
     /// Waits on the host until the point is reached.
+    ///
+    /// # Errors
+    /// If the device failed.
     pub fn synchronize(&self) -> Result<()> {
+        Ok(self.reach()?)
+    }
+
+    pub(crate) fn reach(&self) -> AclResult {
         device::bind(self.device)?;
         // SAFETY: the handle is alive.
-        Ok(unsafe { call!(aclrtSynchronizeEvent(self.raw)) }?)
+        unsafe { call!(aclrtSynchronizeEvent(self.raw)) }
     }
 
     /// The time from this point to `end`, by the device's clock; zero if `end` came first.
     ///
     /// # Errors
-    /// If one of them was not recorded or not reached yet.
+    /// If one of them was not recorded or not reached yet, or takes no time.
     pub fn elapsed(&self, end: &Event) -> Result<Duration> {
         device::bind(self.device)?;
         let mut milliseconds = 0.0;
@@ -82,6 +125,9 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
+        if device::is_gone(self.device) {
+            return;
+        }
         status::keep(device::bind(self.device));
         // SAFETY: created by `create`, destroyed once; the library waits for who still needs it.
         status::keep(unsafe { call!(aclrtDestroyEvent(self.raw)) });

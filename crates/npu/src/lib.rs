@@ -20,6 +20,7 @@
 //! allocator    cached memory (blocks: its bookkeeping)
 //! activity     what the device did, in its own time (records, buffers)
 //! device, stream, event, memory   handles as values that clean up
+//! usage, properties, info         what there is, and what it is used for
 //! status       codes as errors
 //! sys          what the library exports, and where it was found
 //! ```
@@ -35,24 +36,32 @@ mod aclnn;
 mod activity;
 mod allocator;
 mod backend;
-mod blocks;
 mod descriptor;
 mod device;
 mod event;
+mod fork;
 mod info;
 mod kernels;
 mod memory;
+mod properties;
 mod status;
 mod stream;
 mod sys;
+mod usage;
 
-pub use allocator::MemoryStats;
-pub use device::{device, device_count};
+pub use allocator::{BlockState, MemoryBlock, MemorySegment, MemoryStats, Pools, Stat};
+pub use device::{EnteredDevice, current_device, device, device_count, enter_device, set_device};
 pub use event::Event;
 pub use info::{Info, info};
+pub use properties::{DeviceProperties, properties};
 pub use status::AclError;
 pub use stream::{Entered, Stream};
 pub use sys::{Library, LoadError, Symbols};
+pub use usage::{
+    MemorySummary, empty_cache, max_memory_allocated, max_memory_reserved, memory_allocated, memory_info,
+    memory_reserved, memory_snapshot, memory_stats, memory_summary, reset_accumulated_memory_stats,
+    reset_peak_memory_stats, set_per_process_memory_fraction,
+};
 
 use cresset_tensor::{Cause, Device, Error, Key, Result};
 use parking_lot::Mutex;
@@ -95,48 +104,34 @@ fn tried() -> &'static [String] {
     READY.get().map_or(&[], Vec::as_slice)
 }
 
-/// Whether there is a device to use.
+/// Whether there is a device to use; no before [`init`].
+///
+/// ```
+/// # use cresset_npu::{Library, init, is_available};
+/// init(Library::embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+/// assert!(is_available());
+/// # Ok::<(), cresset_tensor::Error>(())
+/// ```
 pub fn is_available() -> bool {
     device_count() > 0
 }
 
 /// Waits for all work on `device`; fails with what failed since the last time.
+///
+/// ```
+/// # use cresset_npu::{Library, device, init, synchronize};
+/// # use cresset_tensor::Tensor;
+/// # init(Library::embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+/// let x = Tensor::ones([4], device(0))?.exp()?;
+/// synchronize(device(0))?;
+/// # Ok::<(), cresset_tensor::Error>(())
+/// ```
+///
+/// # Errors
+/// If there is no such device; what failed on it, and which operator it was.
 pub fn synchronize(device: Device) -> Result<()> {
     check_device(device)?;
     cresset_tensor::backend::synchronize(device)
-}
-
-/// Bytes of `device` that tensors and workspaces use.
-pub fn memory_allocated(device: Device) -> usize {
-    memory_stats(device).allocated
-}
-
-/// The most bytes of `device` that tensors and workspaces used at once.
-pub fn max_memory_allocated(device: Device) -> usize {
-    memory_stats(device).max_allocated
-}
-
-/// Bytes of `device` that are held, in use or cached.
-pub fn memory_reserved(device: Device) -> usize {
-    memory_stats(device).reserved
-}
-
-/// All that the allocator of `device` counts; nothing if it is no NPU.
-pub fn memory_stats(device: Device) -> MemoryStats {
-    check_device(device).map_or_else(|_| MemoryStats::default(), |()| allocator::of(device.index).stats())
-}
-
-/// Counts the highest values of `device` anew from now on.
-pub fn reset_peak_memory_stats(device: Device) -> Result<()> {
-    check_device(device)?;
-    allocator::of(device.index).reset_peak();
-    Ok(())
-}
-
-/// Waits for `device`, and gives memory that is held but not in use back to it.
-pub fn empty_cache(device: Device) -> Result<()> {
-    check_device(device)?;
-    Ok(allocator::of(device.index).empty_cache()?)
 }
 
 /// Fails unless `device` is an NPU that exists.

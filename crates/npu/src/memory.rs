@@ -35,6 +35,9 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
+        if device::is_gone(self.device) {
+            return;
+        }
         status::keep(device::bind(self.device));
         // SAFETY: allocated by `new`, freed once.
         status::keep(unsafe { call!(aclrtFree(self.address as *mut c_void)) });
@@ -45,7 +48,7 @@ impl Drop for Segment {
 ///
 /// The plain copy function would not wait for streams, so the copy goes through one.
 pub(crate) fn upload(from: &[u8], to: usize, stream: &Stream) -> AclResult {
-    device::bind(stream.device())?;
+    device::bind(stream.device_index())?;
     let (bytes, from, to) = (from.len(), from.as_ptr().cast(), to as *mut c_void);
     {
         let _launching = launching();
@@ -57,7 +60,7 @@ pub(crate) fn upload(from: &[u8], to: usize, stream: &Stream) -> AclResult {
 
 /// Copies bytes from device address `from` after the work of `stream` so far, and waits.
 pub(crate) fn download(from: usize, to: &mut [u8], stream: &Stream) -> AclResult {
-    device::bind(stream.device())?;
+    device::bind(stream.device_index())?;
     let (bytes, from, to) = (to.len(), from as *const c_void, to.as_mut_ptr().cast());
     {
         let _launching = launching();

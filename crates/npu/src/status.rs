@@ -2,6 +2,7 @@
 //!
 //! What goes wrong while a value is dropped is kept, and told by the next call that can.
 
+use crate::device;
 use crate::sys::{self, LoadError};
 use cresset_acl::code;
 use cresset_tensor::{Cause, Error};
@@ -10,11 +11,20 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A function of the device's library that did not succeed.
+///
+/// ```
+/// # use cresset_npu::{AclError, Library, device, init};
+/// # use cresset_tensor::{DType, Tensor};
+/// # init(Library::embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+/// let error = Tensor::empty([1 << 40], (DType::U8, device(0))).unwrap_err();
+/// assert!(error.to_string().contains("aclrtMalloc failed with code 207001"));
+/// # Ok::<(), cresset_tensor::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AclError {
     /// The C function.
     pub function: &'static str,
-    /// What it returned.
+    /// What it returned; 0 if it was not called, because that could not have helped.
     pub code: i32,
     /// The vendor's name of the code; empty for one that is not known.
     pub name: &'static str,
@@ -30,16 +40,42 @@ impl AclError {
     pub fn is_out_of_memory(&self) -> bool {
         self.code == code::RT_MEMORY_ALLOCATION
     }
+
+    /// Whether the device cannot be used any more by this process.
+    pub fn is_lost_device(&self) -> bool {
+        matches!(
+            self.code,
+            code::RT_LOST_HEARTBEAT
+                | code::RT_DEVICE_MEM_ERROR
+                | code::RT_HBM_MULTI_BIT_ECC_ERROR
+                | code::RT_SUSPECT_DEVICE_MEM_ERROR
+                | code::RT_LINK_ERROR
+                | code::RT_DRV_INTERNAL_ERROR
+        )
+    }
+
+    /// In a process that was forked from one that uses the devices.
+    pub(crate) fn forked() -> AclError {
+        let message = "an npu cannot be used in a forked process: its parent has the device; start a new \
+                       program instead of forking";
+        AclError { function: "fork", code: 0, name: "", message: message.to_owned() }
+    }
 }
 
 impl fmt::Display for AclError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.code == code::SUCCESS {
+            return f.write_str(&self.message);
+        }
         write!(f, "{} failed with code {}", self.function, self.code)?;
         if !self.name.is_empty() {
             write!(f, " ({})", self.name)?;
         }
         if !self.message.is_empty() {
             write!(f, ": {}", self.message)?;
+        }
+        if self.is_lost_device() {
+            return f.write_str("; the device is lost to this process: look at npu-smi, then start again");
         }
         match advice(self.code) {
             "" => Ok(()),
@@ -82,7 +118,11 @@ pub(crate) fn check(function: &'static str, code: i32) -> AclResult {
 
 #[cold]
 fn failed(function: &'static str, code: i32) -> AclError {
-    AclError { function, code, name: code::name(code), message: sys::recent_message() }
+    let error = AclError { function, code, name: code::name(code), message: sys::recent_message() };
+    if error.is_lost_device() {
+        device::lose(&error);
+    }
+    error
 }
 
 static LATE: Mutex<Option<AclError>> = Mutex::new(None);

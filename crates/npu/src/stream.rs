@@ -7,80 +7,181 @@
 
 use crate::event::Event;
 use crate::status::{self, AclResult};
-use crate::sys::call;
-use crate::{allocator, device};
-use cresset_acl::constant::stream::COMPLETE;
+use crate::sys::{call, loaded};
+use crate::{allocator, check_device, device};
+use cresset_acl::constant::stream::{COMPLETE, FAST_LAUNCH, FAST_SYNC};
 use cresset_tensor::{Device, Result};
 use std::cell::RefCell;
 use std::ffi::c_void;
+use std::fmt;
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An in-order queue of work on one device. A handle: clones are the same stream.
+///
+/// ```
+/// # use cresset_npu::{Library, Stream, device, init};
+/// # use cresset_tensor::Tensor;
+/// # init(Library::embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+/// let x = Tensor::ones([4], device(0))?;
+/// let side = Stream::new(device(0))?;
+/// side.wait_for(&Stream::current(device(0))?)?;
+/// let y = {
+///     let _on_side = side.enter();
+///     x.add(&x)?
+/// };
+/// side.synchronize()?;
+/// assert_eq!(y.to_vec::<f32>()?, [2.0; 4]);
+/// # Ok::<(), cresset_tensor::Error>(())
+/// ```
 #[derive(Clone)]
-pub struct Stream {
-    device: u8,
-    /// Absent for the default stream, which nobody creates or destroys.
-    own: Option<Arc<Own>>,
+pub struct Stream(Held);
+
+#[derive(Clone)]
+enum Held {
+    /// A device's default stream, which is never given up.
+    Main(&'static Inner),
+    Own(Arc<Inner>),
 }
 
-struct Own {
+struct Inner {
     device: u8,
     raw: *mut c_void,
+    priority: u32,
 }
 
 // SAFETY: a stream's handle means the same on every thread that works on its device.
-unsafe impl Send for Own {}
+unsafe impl Send for Inner {}
 // SAFETY: as above; the library locks its queues itself.
-unsafe impl Sync for Own {}
+unsafe impl Sync for Inner {}
+
+/// The priority of streams that are made without one.
+const NORMAL: u32 = 0;
+
+impl Inner {
+    fn new(device: u8, priority: u32) -> AclResult<Inner> {
+        device::bind(device)?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: the result has a place.
+        unsafe { call!(aclrtCreateStreamWithConfig(&mut raw, priority, FAST_LAUNCH | FAST_SYNC)) }?;
+        Ok(Inner { device, raw, priority })
+    }
+}
 
 impl Stream {
     /// A new stream of `device`.
+    ///
+    /// # Errors
+    /// If there is no such device, or no stream can be made.
     pub fn new(device: Device) -> Result<Stream> {
-        crate::check_device(device)?;
+        Stream::with_priority(device, NORMAL)
+    }
+
+    /// A new stream whose work goes before that of streams with a larger number; see
+    /// [`priorities`](Stream::priorities).
+    ///
+    /// ```
+    /// # use cresset_npu::{Library, Stream, device, init};
+    /// # init(Library::embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+    /// let last = *Stream::priorities(device(0))?.end();
+    /// assert_eq!(Stream::with_priority(device(0), last)?.priority(), last);
+    /// # Ok::<(), cresset_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such device or no such priority.
+    pub fn with_priority(device: Device, priority: u32) -> Result<Stream> {
+        let known = Stream::priorities(device)?;
+        if !known.contains(&priority) {
+            let text = format_args!("priority {priority} is not one of {known:?}");
+            return Err(cresset_tensor::Error::new(cresset_tensor::Cause::Argument, "", text));
+        }
+        Ok(Stream(Held::Own(Arc::new(Inner::new(device.index, priority)?))))
+    }
+
+    /// The priorities of streams, the first one before all others.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn priorities(device: Device) -> Result<RangeInclusive<u32>> {
+        check_device(device)?;
         device::bind(device.index)?;
-        let mut raw = ptr::null_mut();
-        // SAFETY: the result has a place.
-        unsafe { call!(aclrtCreateStream(&mut raw)) }?;
-        let own = Some(Arc::new(Own { device: device.index, raw }));
-        Ok(Stream { device: device.index, own })
+        let (mut least, mut greatest) = (0, 0);
+        let Some(ask) = loaded().probed.aclrtDeviceGetStreamPriorityRange else { return Ok(0..=7) };
+        // SAFETY: both results have a place.
+        status::check("aclrtDeviceGetStreamPriorityRange", unsafe { ask(&mut least, &mut greatest) })?;
+        Ok(greatest.max(0) as u32..=least.max(0) as u32)
     }
 
     /// The stream that a device has from the start.
-    pub fn default_of(device: Device) -> Stream {
-        Stream::main(device.index)
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn default_of(device: Device) -> Result<Stream> {
+        check_device(device)?;
+        Ok(main(device.index)?)
     }
 
     /// The stream that this thread fills on `device`.
-    pub fn current(device: Device) -> Stream {
-        current(device.index)
-    }
-
-    pub(crate) fn main(device: u8) -> Stream {
-        Stream { device, own: None }
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn current(device: Device) -> Result<Stream> {
+        check_device(device)?;
+        Ok(current(device.index)?)
     }
 
     /// Lets this thread fill this stream until the guard drops.
     pub fn enter(&self) -> Entered {
-        let before = exchange(self.device, self.own.is_some().then(|| self.clone()));
-        Entered { device: self.device, before, _this_thread: PhantomData }
+        let before = exchange(self.device_index(), Some(self.clone()));
+        Entered { device: self.device_index(), before, _this_thread: PhantomData }
     }
 
     /// Makes work that is queued from now on wait for what `event` stands for.
+    ///
+    /// # Errors
+    /// If the device failed.
     pub fn wait(&self, event: &Event) -> Result<()> {
         Ok(self.hold(event)?)
     }
 
+    /// Makes work that is queued from now on wait for all work of `other` so far.
+    ///
+    /// # Errors
+    /// If the device failed.
+    pub fn wait_for(&self, other: &Stream) -> Result<()> {
+        if self == other {
+            return Ok(());
+        }
+        let event = Event::create(other.device_index(), false)?;
+        event.mark(other)?;
+        Ok(self.hold(&event)?)
+    }
+
     pub(crate) fn hold(&self, event: &Event) -> AclResult {
-        device::bind(self.device)?;
+        device::bind(self.device_index())?;
         // SAFETY: both handles are alive.
         unsafe { call!(aclrtStreamWaitEvent(self.raw(), event.raw())) }
     }
 
+    /// A new event that stands for all work so far.
+    ///
+    /// # Errors
+    /// If the device failed.
+    pub fn record(&self) -> Result<Event> {
+        let event = Event::create(self.device_index(), true)?;
+        event.mark(self)?;
+        Ok(event)
+    }
+
     /// Whether all work so far is done.
-    pub fn is_done(&self) -> Result<bool> {
-        device::bind(self.device)?;
+    ///
+    /// # Errors
+    /// If the device failed.
+    pub fn query(&self) -> Result<bool> {
+        device::bind(self.device_index())?;
         let mut status = 0;
         // SAFETY: the handle is alive, the result has a place.
         unsafe { call!(aclrtStreamQuery(self.raw(), &mut status)) }?;
@@ -88,24 +189,45 @@ impl Stream {
     }
 
     /// Waits for all work so far; fails with what failed since the last time.
+    ///
+    /// # Errors
+    /// What failed, and which operator it was.
     pub fn synchronize(&self) -> Result<()> {
         Ok(self.finish()?)
     }
 
     pub(crate) fn finish(&self) -> AclResult {
-        device::bind(self.device)?;
+        device::bind(self.device_index())?;
         // SAFETY: the handle is alive.
         unsafe { call!(aclrtSynchronizeStream(self.raw())) }
     }
 
-    pub(crate) fn device(&self) -> u8 {
-        self.device
+    /// The device whose work it queues.
+    pub fn device(&self) -> Device {
+        device::device(self.device_index())
     }
 
-    /// The handle; null for the default stream.
+    /// Streams of smaller numbers go first.
+    pub fn priority(&self) -> u32 {
+        self.inner().priority
+    }
+
+    #[inline]
+    fn inner(&self) -> &Inner {
+        match &self.0 {
+            Held::Main(inner) => inner,
+            Held::Own(inner) => inner,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn device_index(&self) -> u8 {
+        self.inner().device
+    }
+
     #[inline]
     pub(crate) fn raw(&self) -> *mut c_void {
-        self.own.as_ref().map_or(ptr::null_mut(), |own| own.raw)
+        self.inner().raw
     }
 
     /// A number that no other stream of the device has while this one lives.
@@ -115,27 +237,67 @@ impl Stream {
     }
 }
 
-impl Drop for Own {
-    fn drop(&mut self) {
-        status::keep(device::bind(self.device));
-        // SAFETY: created by `new`, destroyed once; the library finishes its work first.
-        status::keep(unsafe { call!(aclrtDestroyStream(self.raw)) });
-        allocator::of(self.device).inherit(self.raw as usize);
+impl PartialEq for Stream {
+    fn eq(&self, other: &Stream) -> bool {
+        (self.device_index(), self.number()) == (other.device_index(), other.number())
     }
 }
 
+impl Eq for Stream {}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({:#x} of {})", self.number(), self.device())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if device::is_gone(self.device) {
+            return;
+        }
+        status::keep(device::bind(self.device));
+        // SAFETY: created by `new`, destroyed once; the library finishes its work first.
+        status::keep(unsafe { call!(aclrtDestroyStream(self.raw)) });
+        if let Ok(main) = main(self.device) {
+            allocator::of(self.device).inherit(self.raw as usize, main.number());
+        }
+    }
+}
+
+static MAIN: [OnceLock<Inner>; 256] = [const { OnceLock::new() }; 256];
+
+/// A device's default stream. It is made like any other, because the library treats streams
+/// that nobody made in ways of their own.
+#[inline]
+pub(crate) fn main(device: u8) -> AclResult<Stream> {
+    match MAIN[usize::from(device)].get() {
+        Some(inner) => Ok(Stream(Held::Main(inner))),
+        None => make_main(device),
+    }
+}
+
+#[cold]
+fn make_main(device: u8) -> AclResult<Stream> {
+    let inner = Inner::new(device, NORMAL)?;
+    // One that comes too late is destroyed again, which may ask for the one that was made first.
+    Ok(Stream(Held::Main(MAIN[usize::from(device)].get_or_init(|| inner))))
+}
+
 thread_local! {
-    /// The streams that this thread entered, by device; default streams are left out.
+    /// The streams that this thread entered, by device.
     static ENTERED: RefCell<Vec<Option<Stream>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The stream that this thread fills on `device`.
 #[inline]
-pub(crate) fn current(device: u8) -> Stream {
-    ENTERED.with_borrow(|entered| match entered.get(usize::from(device)) {
-        Some(Some(stream)) => stream.clone(),
-        _ => Stream::main(device),
-    })
+pub(crate) fn current(device: u8) -> AclResult<Stream> {
+    // A thread that is being torn down has left all streams.
+    let entered = ENTERED.try_with(|entered| entered.borrow().get(usize::from(device)).cloned().flatten());
+    match entered {
+        Ok(Some(stream)) => Ok(stream),
+        _ => main(device),
+    }
 }
 
 fn exchange(device: u8, stream: Option<Stream>) -> Option<Stream> {

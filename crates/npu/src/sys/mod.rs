@@ -85,6 +85,8 @@ pub(crate) struct Loaded {
     pub(crate) origin: Origin,
     pub(crate) runtime: runtime::Functions,
     pub(crate) object: object::Functions,
+    /// What this release may lack.
+    pub(crate) probed: Probed,
     /// What the library says that it is; `None` if it cannot tell.
     pub(crate) version: Option<Version>,
     /// Absent where the tracing library is.
@@ -103,7 +105,7 @@ impl Loaded {
         let runtime = runtime::Functions::resolve(&origin)?;
         let object = object::Functions::resolve(&origin)?;
         let tracing = Tracing::resolve(&origin);
-        Ok(Loaded { origin, runtime, object, version, tracing })
+        Ok(Loaded { origin, runtime, object, probed, version, tracing })
     }
 }
 

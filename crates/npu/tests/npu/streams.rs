@@ -1,7 +1,7 @@
 //! Streams and events: order where it was asked for, and memory that is safe without asking.
 
 use crate::support::{alone, npu, numbers};
-use cresset_npu::{Event, Stream, memory_allocated, synchronize};
+use cresset_npu::{Event, Stream, current_device, enter_device, memory_allocated, set_device, synchronize};
 use cresset_tensor::{Device, Tensor};
 
 #[test]
@@ -17,14 +17,14 @@ fn an_event_orders_two_streams() {
             x = x.add(&x).unwrap();
         }
         ready.record(&first).unwrap();
-        assert!(!ready.query().unwrap() && !first.is_done().unwrap());
+        assert!(!ready.query().unwrap() && !first.query().unwrap());
         drop(on);
         let on = second.enter();
         second.wait(&ready).unwrap();
         let y = x.add(1).unwrap();
         assert_eq!(y.to_vec::<f32>().unwrap(), [1025.0; 8]);
         drop(on);
-        assert!(first.is_done().unwrap() && Stream::current(npu).is_done().unwrap());
+        assert!(first.query().unwrap() && Stream::current(npu).unwrap().query().unwrap());
     });
 }
 
@@ -53,6 +53,64 @@ fn memory_used_on_another_stream_is_not_reused_too_early() {
         drop((sum, late, other, side));
         assert_eq!(memory_allocated(npu), 0);
         synchronize(npu).unwrap();
+    });
+}
+
+#[test]
+fn a_stream_waits_for_all_that_another_has_to_do() {
+    let name = "streams::a_stream_waits_for_all_that_another_has_to_do";
+    alone(name, &[("CRESSET_SIM_DELAY_US", "300")], || {
+        let npu = npu();
+        let side = Stream::new(npu).unwrap();
+        let mut x = Tensor::ones([8], npu).unwrap();
+        for _ in 0..10 {
+            x = x.add(&x).unwrap();
+        }
+        side.wait_for(&Stream::current(npu).unwrap()).unwrap();
+        let _on_side = side.enter();
+        assert_eq!(Stream::current(npu).unwrap(), side);
+        assert_eq!(x.add(1).unwrap().to_vec::<f32>().unwrap(), [1025.0; 8]);
+    });
+}
+
+#[test]
+fn streams_have_priorities() {
+    let npu = npu();
+    let known = Stream::priorities(npu).unwrap();
+    let [first, last] = [*known.start(), *known.end()].map(|p| Stream::with_priority(npu, p).unwrap());
+    assert!(first.priority() < last.priority() && first != last);
+    assert_eq!(first.device(), npu);
+    let error = Stream::with_priority(npu, known.end() + 1).unwrap_err().to_string();
+    assert_eq!(error, format!("priority {} is not one of {known:?}", known.end() + 1));
+}
+
+#[test]
+fn an_event_without_time_orders_and_measures_nothing() {
+    let npu = npu();
+    let (stream, event) = (Stream::current(npu).unwrap(), Event::untimed(npu).unwrap());
+    event.record(&stream).unwrap();
+    event.synchronize().unwrap();
+    assert!(event.query().unwrap());
+    assert!(event.elapsed(&stream.record().unwrap()).is_err());
+}
+
+#[test]
+fn a_thread_has_a_device_of_its_own_choice() {
+    alone("streams::a_thread_has_a_device_of_its_own_choice", &[("CRESSET_SIM_DEVICES", "2")], || {
+        npu();
+        let [first, second] = [0, 1].map(cresset_npu::device);
+        let inner = enter_device(second).unwrap();
+        assert_eq!(current_device(), second);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(current_device(), first, "a thread that never set a device has the first one");
+                assert!(Tensor::ones([2], current_device()).unwrap().add(1).is_ok());
+            });
+        });
+        drop(inner);
+        assert_eq!(current_device(), first);
+        let error = set_device(cresset_npu::device(2)).unwrap_err().to_string();
+        assert_eq!(error, "npu:2 is not one of the 2 npu devices");
     });
 }
 
@@ -129,7 +187,7 @@ fn one_thread_can_use_two_devices() {
 fn only_devices_that_exist_have_streams() {
     npu();
     for device in [Device::CPU, cresset_npu::device(9)] {
-        let text = Stream::new(device).err().expect("there is no such device").to_string();
+        let text = Stream::new(device).expect_err("there is no such device").to_string();
         assert_eq!(text, format!("{device} is not one of the 1 npu devices"));
     }
 }
