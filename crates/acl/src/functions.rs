@@ -57,6 +57,8 @@ macro_rules! probed_functions {
             fn aclsysGetVersionNum(package: *mut c_char, number: *mut i32) -> Status;
             fn aclsysGetCANNVersion(package: i32, version: *mut PackageVersion) -> Status;
             fn aclGetDeviceCapability(device: u32, which: i32, value: *mut i64) -> Status;
+            fn aclrtDeviceCanAccessPeer(can: *mut i32, device: i32, peer: i32) -> Status;
+            fn aclrtDeviceEnablePeerAccess(peer: i32, flags: u32) -> Status;
             fn aclrtDeviceGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) -> Status;
         }
     };

@@ -6,6 +6,7 @@ use crate::Element;
 use crate::blocks::{Block, Contents};
 use parking_lot::{RecursiveRwLock, RecursiveRwLockReadGuard, RecursiveRwLockWriteGuard};
 use std::alloc::{self, Layout as Allocation};
+use std::any::Any;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -27,6 +28,21 @@ enum Memory {
     Block(Block),
     /// What a vector had allocated so.
     Vector(NonNull<u8>, Allocation),
+    /// What somebody else owns.
+    Foreign(Box<dyn Foreign>),
+}
+
+/// Host memory that somebody else allocated, and may be at work on: a device that reaches it by itself.
+///
+/// # Safety
+/// `start` is the same each time, aligned to 16 bytes, and leads to as many initialised bytes as the
+/// buffer is made with, until the value is dropped. Whoever else touches them begins while the buffer is
+/// lent for it, and has ended when `settle` returns: who writes in any case, who reads if `to_write`.
+pub unsafe trait Foreign: Any + Send + Sync {
+    /// Where the memory starts.
+    fn start(&self) -> NonNull<u8>;
+    /// Waits for others, so that the memory may be read, or written.
+    fn settle(&self, to_write: bool);
 }
 
 /// How many times 16 bytes lie in the buffer itself.
@@ -104,6 +120,31 @@ impl Buffer {
         Ok(Buffer::of(Memory::Vector(start, allocation), bytes))
     }
 
+    /// The first `bytes` of memory that somebody else owns.
+    pub fn foreign(memory: Box<dyn Foreign>, bytes: usize) -> Buffer {
+        Buffer { memory: Memory::Foreign(memory), bytes, lock: RecursiveRwLock::new(()) }
+    }
+
+    /// The owner of the memory, if it is of this type.
+    pub fn owner<F: Foreign>(&self) -> Option<&F> {
+        match &self.memory {
+            Memory::Foreign(memory) => (&**memory as &dyn Any).downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody else owns the memory.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self.memory, Memory::Foreign(_))
+    }
+
+    #[inline]
+    fn settle(&self, to_write: bool) {
+        if let Memory::Foreign(memory) = &self.memory {
+            memory.settle(to_write);
+        }
+    }
+
     /// How many bytes there are.
     #[inline]
     pub fn len(&self) -> usize {
@@ -128,12 +169,14 @@ impl Buffer {
             Memory::Here(memory) => memory.get().cast(),
             Memory::Block(block) => block.start().as_ptr(),
             Memory::Vector(start, _) => start.as_ptr(),
+            Memory::Foreign(memory) => memory.start().as_ptr(),
         }
     }
 
     /// The bytes of a buffer that nobody else has yet.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.settle(true);
         // SAFETY: initialised memory of this length, borrowed from its only owner.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.bytes) }
     }
@@ -141,13 +184,17 @@ impl Buffer {
     /// Waits until nobody writes, then lends the bytes. A thread may read twice at once.
     #[inline]
     pub fn read(&self) -> Reading<'_> {
-        Reading { _lock: self.lock.read(), buffer: self }
+        let lock = self.lock.read();
+        self.settle(false);
+        Reading { _lock: lock, buffer: self }
     }
 
     /// Waits until nobody reads or writes, then lends the bytes for change.
     #[inline]
     pub fn write(&self) -> Writing<'_> {
-        Writing { _lock: self.lock.write(), buffer: self }
+        let lock = self.lock.write();
+        self.settle(true);
+        Writing { _lock: lock, buffer: self }
     }
 }
 
@@ -224,6 +271,36 @@ mod tests {
         // An empty vector owns nothing, and points nowhere.
         let empty = Buffer::from_vec(Vec::<f64>::new());
         assert!(empty.map_or_else(|vector| vector.is_empty(), |buffer| buffer.is_empty()));
+    }
+
+    #[test]
+    fn memory_of_others_is_waited_for_before_it_is_lent() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+        struct Counted(Box<UnsafeCell<[u128; 2]>>, Arc<[AtomicUsize; 2]>);
+        // SAFETY: the memory is reached through the buffer alone.
+        unsafe impl Send for Counted {}
+        // SAFETY: as above.
+        unsafe impl Sync for Counted {}
+        // SAFETY: aligned and initialised memory of its own, that nobody else touches.
+        unsafe impl Foreign for Counted {
+            fn start(&self) -> NonNull<u8> {
+                NonNull::from(&*self.0).cast()
+            }
+
+            fn settle(&self, to_write: bool) {
+                self.1[usize::from(to_write)].fetch_add(1, Relaxed);
+            }
+        }
+        let waits = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let memory = Counted(Box::new(UnsafeCell::new([0; 2])), waits.clone());
+        let buffer = Buffer::foreign(Box::new(memory), 20);
+        buffer.write().bytes()[19] = 7;
+        assert_eq!((buffer.read().bytes()[19], buffer.len()), (7, 20));
+        assert_eq!([&waits[0], &waits[1]].map(|count| count.load(Relaxed)), [1, 1]);
+        assert!(
+            buffer.owner::<Counted>().is_some() && Buffer::zeroed(4).unwrap().owner::<Counted>().is_none()
+        );
     }
 
     #[test]

@@ -73,7 +73,7 @@ mod wide;
 mod window;
 
 pub use blocks::{idle_memory, release_idle_memory};
-pub use buffer::{AllocationFailed, Buffer, Reading, Writing};
+pub use buffer::{AllocationFailed, Buffer, Foreign, Reading, Writing};
 pub use copies::{count_copy, take_copied};
 pub use division::Divide;
 pub use dtype::{DType, Element, Float, Number};

@@ -1,9 +1,9 @@
 //! The NPU as a backend of tensors: memory, copies, waiting.
 
-use crate::allocator::{self, Block};
-use crate::{device, memory, status, stream};
-use cresset_tensor::backend::Backend;
-use cresset_tensor::{Cause, Device, DeviceMemory, Error, Result, Storage};
+use crate::pinned::Pinned;
+use crate::{allocator, device, fallback, status, transfer};
+use cresset_tensor::backend::{Backend, Buffer, Part};
+use cresset_tensor::{Device, DeviceMemory, Result, Storage};
 
 /// All NPUs.
 pub(crate) struct Npu;
@@ -18,36 +18,27 @@ impl Backend for Npu {
     }
 
     fn upload(&self, from: &[u8], to: &Storage, offset: usize) -> Result<()> {
-        let (stream, address) = meet(to, offset, from.len())?;
-        Ok(memory::upload(from, address, &stream)?)
+        transfer::upload_to(from, Part { storage: to, offset, bytes: from.len() })
     }
 
     fn download(&self, from: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
-        let (stream, address) = meet(from, offset, to.len())?;
-        memory::download(address, to, &stream)?;
-        Ok(status::kept()?)
+        transfer::download_from(Part { storage: from, offset, bytes: to.len() }, to)
     }
 
     fn synchronize(&self, device: Device) -> Result<()> {
         device::synchronize(device.index)?;
         Ok(status::kept()?)
     }
-}
 
-/// The stream and the address of a copy of `bytes` to or from `storage`.
-fn meet(storage: &Storage, offset: usize, bytes: usize) -> Result<(stream::Stream, usize)> {
-    let block = storage
-        .device_memory::<Block>()
-        .filter(|_| offset.checked_add(bytes).is_some_and(|end| end <= storage.len()));
-    let Some(block) = block else {
-        let text = format_args!(
-            "cannot copy {bytes} bytes at {offset} of a storage of {} bytes on {}",
-            storage.len(),
-            storage.device()
-        );
-        return Err(Error::new(Cause::Argument, "", text));
-    };
-    let stream = stream::current(storage.device().index)?;
-    block.used_on(&stream);
-    Ok((stream, block.address() + offset))
+    fn copy(&self, from: Part<'_>, to: Part<'_>, non_blocking: bool) -> Result<()> {
+        transfer::copy(from, to, non_blocking)
+    }
+
+    fn pin(&self, bytes: usize) -> Result<Option<Buffer>> {
+        Ok(Some(Buffer::foreign(Box::new(Pinned::new(bytes)?), bytes)))
+    }
+
+    fn falls_back(&self, op: &'static str) -> bool {
+        fallback::wanted(op)
+    }
 }

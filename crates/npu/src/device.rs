@@ -83,6 +83,10 @@ pub fn current_device() -> Device {
     device(CHOSEN.get())
 }
 
+pub(crate) fn current_index() -> u8 {
+    CHOSEN.get()
+}
+
 /// Makes `device` the one that `npu` without a number stands for on this thread.
 ///
 /// ```

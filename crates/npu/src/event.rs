@@ -6,6 +6,7 @@ use crate::stream::Stream;
 use crate::sys::call;
 use cresset_acl::constant::event::{RECORDED_COMPLETE, SYNC, TIME_LINE};
 use cresset_tensor::{Device, Result};
+use parking_lot::Mutex;
 use std::ffi::c_void;
 use std::ptr;
 use std::time::Duration;
@@ -120,6 +121,25 @@ impl Event {
 
     pub(crate) fn raw(&self) -> *mut c_void {
         self.raw
+    }
+}
+
+/// Events that take no time and can be recorded anew, by device.
+static SPARE: [Mutex<Vec<Event>>; 256] = [const { Mutex::new(Vec::new()) }; 256];
+/// So many are kept of each device.
+const MOST: usize = 256;
+
+/// An event that takes no time, made or used before.
+pub(crate) fn untimed(device: u8) -> AclResult<Event> {
+    let spare = SPARE[usize::from(device)].lock().pop();
+    spare.map_or_else(|| Event::create(device, false), Ok)
+}
+
+/// Keeps an event of [`untimed`] that nobody waits for any more.
+pub(crate) fn spare(event: Event) {
+    let mut spare = SPARE[usize::from(event.device)].lock();
+    if spare.len() < MOST {
+        spare.push(event);
     }
 }
 

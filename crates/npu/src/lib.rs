@@ -19,6 +19,7 @@
 //! descriptor   their arguments as the library wants them described
 //! allocator    cached memory (blocks: its bookkeeping)
 //! activity     what the device did, in its own time (records, buffers)
+//! transfer     copies between the host and devices (pinned: host memory that these reach)
 //! device, stream, event, memory   handles as values that clean up
 //! usage, properties, info         what there is, and what it is used for
 //! status       codes as errors
@@ -29,6 +30,7 @@
 //! |---|---|
 //! | `CRESSET_NPU` | `hardware`, `sim` or `auto`: hardware if its library is found, else what the program embeds |
 //! | `CRESSET_NPU_LIBRARY` | the library, or the directory of the vendor's libraries; must load |
+//! | `CRESSET_NPU_FALLBACK` | `1`: operators without a kernel are computed by the host |
 //! | `CRESSET_NPU_VERSION` | `any`: use releases of CANN that are not known here too |
 //! | `ASCEND_HOME_PATH` | where the toolkit is, as its own script sets it |
 
@@ -39,19 +41,23 @@ mod backend;
 mod descriptor;
 mod device;
 mod event;
+mod fallback;
 mod fork;
 mod info;
 mod kernels;
 mod memory;
+mod pinned;
 mod properties;
 mod status;
 mod stream;
 mod sys;
+mod transfer;
 mod usage;
 
 pub use allocator::{BlockState, MemoryBlock, MemorySegment, MemoryStats, Pools, Stat};
 pub use device::{EnteredDevice, current_device, device, device_count, enter_device, set_device};
 pub use event::Event;
+pub use fallback::{host_fallback, host_fallbacks, set_host_fallback};
 pub use info::{Info, info};
 pub use properties::{DeviceProperties, properties};
 pub use status::AclError;

@@ -5,7 +5,7 @@
 //! [events](crate::Event) give it; only memory is kept safe without them, see
 //! [`allocator`](crate::allocator).
 
-use crate::event::Event;
+use crate::event::{self, Event};
 use crate::status::{self, AclResult};
 use crate::sys::{call, loaded};
 use crate::{allocator, check_device, device};
@@ -155,9 +155,12 @@ impl Stream {
         if self == other {
             return Ok(());
         }
-        let event = Event::create(other.device_index(), false)?;
+        let event = event::untimed(other.device_index())?;
         event.mark(other)?;
-        Ok(self.hold(&event)?)
+        self.hold(&event)?;
+        // A wait is bound to the point that was recorded when it was queued.
+        event::spare(event);
+        Ok(())
     }
 
     pub(crate) fn hold(&self, event: &Event) -> AclResult {

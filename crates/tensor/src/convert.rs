@@ -3,7 +3,8 @@
 use crate::composite::composite;
 use crate::ops::{Detach, ToCopy};
 use crate::{
-    Cause, DType, Element, Error, Layout, MemoryFormat, Op, Options, Result, Scalar, Tensor, To, shown,
+    Cause, DType, Device, Element, Error, Layout, MemoryFormat, Op, Options, Result, Scalar, Tensor, To,
+    shown,
 };
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, with_dtype};
@@ -27,7 +28,8 @@ impl Tensor {
         if same && !to.copy && to.memory_format.suits(self.layout()) {
             return Ok(self.clone());
         }
-        ToCopy { dtype, device, memory_format: to.memory_format, names_layout: false }.call([self])
+        let To { memory_format, non_blocking, .. } = to;
+        ToCopy { dtype, device, memory_format, names_layout: false, non_blocking }.call([self])
     }
 
     /// A gradient of this tensor as `like` says, which takes all of it where torch names everything.
@@ -48,7 +50,8 @@ impl Tensor {
             return Ok(self.clone());
         }
         let Options { dtype, device, .. } = like;
-        ToCopy { dtype, device, memory_format: MemoryFormat::Preserve, names_layout: true }.call([self])
+        let memory_format = MemoryFormat::Preserve;
+        ToCopy { dtype, device, memory_format, names_layout: true, non_blocking: false }.call([self])
     }
 
     /// This tensor with the element type and on the device of `like`.
@@ -144,7 +147,7 @@ impl Tensor {
             return Ok(self.alias());
         }
         let _quiet = crate::no_grad();
-        self.contiguous()?.download()
+        self.contiguous()?.moved(Device::CPU, false)
     }
 }
 

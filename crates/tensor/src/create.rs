@@ -3,9 +3,7 @@
 use crate::composite::composite;
 use crate::op::Output;
 use crate::ops::scalar_argument;
-use crate::{
-    Cause, DType, Device, Element, Error, Options, Result, Scalar, Spec, Storage, Tensor, backend, shown,
-};
+use crate::{Cause, DType, Device, Element, Error, Options, Result, Scalar, Spec, Storage, Tensor, shown};
 use cresset_dispatch::observe::{self, Argument, Span};
 use cresset_kernels::{Layout, View, elementwise};
 
@@ -133,32 +131,6 @@ impl Tensor {
             Ok(storage) => Ok(Tensor::from_parts(storage, layout, T::DTYPE)),
             Err(elements) => Tensor::from_slice(&elements, shape),
         }
-    }
-
-    /// Host bytes on their way to a device.
-    pub(crate) fn upload(&self, device: Device) -> Result<Tensor> {
-        let out = Tensor::uninit(self.shape(), self.dtype(), device)?;
-        if self.numel() > 0 {
-            let start = self.layout().offset() * self.dtype().size();
-            let bytes = start..start + self.numel() * self.dtype().size();
-            backend::of(device)?.upload(&self.read().bytes()[bytes], out.storage(), 0)?;
-        }
-        Ok(out)
-    }
-
-    /// Device bytes on their way to the host.
-    pub(crate) fn download(&self) -> Result<Tensor> {
-        let out = Tensor::uninit(self.shape(), self.dtype(), Device::CPU)?;
-        if self.numel() > 0 {
-            let start = self.layout().offset() * self.dtype().size();
-            let mut writing = out.write();
-            backend::of(self.device())?.download(self.storage(), start, writing.bytes())?;
-            if self.dtype() == DType::Bool {
-                // A device may write any byte for true.
-                writing.bytes().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
-            }
-        }
-        Ok(out)
     }
 }
 

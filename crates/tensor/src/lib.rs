@@ -36,6 +36,7 @@ mod sizes;
 mod storage;
 mod tally;
 mod tensor;
+mod transfer;
 
 pub use autocast::{Autocast, AutocastGuard, autocast, without_autocast};
 pub use autograd::{Backward, Grads, Saves, no_grad};
@@ -49,7 +50,10 @@ pub use literal::Nested;
 pub use op::{Forward, Inputs, Kernel, Op, Operand, Output, Spec};
 pub use options::{MemoryFormat, Options, To};
 pub use out::CallOut;
-pub use random::{RandomState, manual_seed, random_state, set_random_state};
+pub use random::{
+    RandomState, manual_seed, manual_seed_on, random_state, random_state_of, random_states, set_random_state,
+    set_random_state_of,
+};
 pub use range::Arange;
 pub use sizes::{Size, Sizes};
 pub use storage::{DeviceMemory, Memory, Storage, host_bytes_allocated, limit_host_bytes};

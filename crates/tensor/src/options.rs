@@ -68,6 +68,9 @@ pub struct To {
     pub memory_format: MemoryFormat,
     /// Whether to copy even if nothing differs.
     pub copy: bool,
+    /// Whether a copy to the host may still be under way when the tensor is there: whoever looks at its
+    /// elements waits. Copies to devices never wait for more than the host's part of them.
+    pub non_blocking: bool,
     /// Whether the order of elements is named although it is to be kept, which observers are told.
     pub names_format: bool,
 }
@@ -79,7 +82,7 @@ impl To {
             visit(Argument::None);
         }
         visit(self.dtype.map_or(Argument::None, shown::dtype_code));
-        visit(Argument::Bool(false));
+        visit(Argument::Bool(self.non_blocking));
         visit(Argument::Bool(self.copy));
         visit(self.format_argument());
     }

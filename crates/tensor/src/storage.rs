@@ -113,6 +113,12 @@ impl Storage {
         storage
     }
 
+    /// Host memory that a device reaches by itself.
+    pub(crate) fn pinned(buffer: Buffer) -> Storage {
+        let bytes = buffer.len();
+        Storage::of(Memory::Host(buffer), bytes, Device::CPU)
+    }
+
     /// `bytes` that are nowhere.
     pub(crate) fn nowhere(bytes: usize) -> Storage {
         Storage::of(Memory::Meta, bytes, Device::META)

@@ -149,9 +149,7 @@ fn span(
 
 /// Ones where something is kept, and zeros elsewhere.
 fn kept(input: &Tensor, p: f64, shape: &[usize]) -> Result<Tensor> {
-    // Whatever the element type, the share of what is kept is that of single precision.
-    let drawn = Tensor::rand(shape, input.device())?;
-    drawn.ge(p)?.to(input.dtype())
+    Tensor::kept(p, shape, (input.dtype(), input.device()))
 }
 
 fn thinned(

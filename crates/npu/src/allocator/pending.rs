@@ -4,7 +4,7 @@
 //! handed out again; until then it waits here, and no stream waits for another.
 
 use super::blocks::Id;
-use crate::event::Event;
+use crate::event::{self, Event};
 use crate::status::AclResult;
 use crate::stream::Stream;
 use std::collections::{HashMap, VecDeque};
@@ -15,12 +15,7 @@ pub(super) struct Pending {
     streams: Vec<(usize, VecDeque<(Event, Id)>)>,
     /// Of how many streams each block still waits.
     left: HashMap<Id, usize>,
-    /// Events that can be recorded anew.
-    spare: Vec<Event>,
 }
-
-/// So many events are kept for the next time.
-const SPARE: usize = 64;
 
 impl Pending {
     pub(super) fn is_empty(&self) -> bool {
@@ -34,10 +29,7 @@ impl Pending {
     pub(super) fn add(&mut self, device: u8, id: Id, guests: &[Stream]) -> AclResult {
         self.left.insert(id, guests.len());
         for guest in guests {
-            let event = match self.spare.pop() {
-                Some(event) => event,
-                None => Event::create(device, false)?,
-            };
+            let event = event::untimed(device)?;
             event.mark(guest)?;
             self.queue(guest.number()).push_back((event, id));
         }
@@ -46,15 +38,13 @@ impl Pending {
 
     /// Takes the blocks whose streams are done with them.
     pub(super) fn take_done(&mut self, mut done: impl FnMut(Id)) -> AclResult {
-        let Pending { streams, left, spare } = self;
+        let Pending { streams, left } = self;
         for (_, events) in streams.iter_mut() {
             while let Some((event, _)) = events.front()
                 && event.is_reached()?
             {
                 let Some((event, id)) = events.pop_front() else { break };
-                if spare.len() < SPARE {
-                    spare.push(event);
-                }
+                event::spare(event);
                 let Some(count) = left.get_mut(&id) else { continue };
                 *count -= 1;
                 if *count == 0 {

@@ -70,7 +70,7 @@ fn kernels_carry_the_call_that_launched_them() {
         for (copy, direction) in copies.iter().zip(directions) {
             assert_eq!((copy.work, copy.bytes), (Work::Copy { direction }, 256));
         }
-        assert_eq!(name_of(copies[0].call), "aten::_to_copy");
+        assert_eq!(name_of(copies[0].call), "aten::copy_");
         assert!(drained().is_empty(), "each is handed over once");
         source().stop().unwrap();
         x.add(1).unwrap();

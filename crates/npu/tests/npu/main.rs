@@ -9,3 +9,4 @@ mod places;
 mod streams;
 mod support;
 mod training;
+mod transfers;

@@ -10,6 +10,7 @@
 //! 4. [`Forward::forward`] computes: operators with a [`Kernel`] infer shapes, allocate the output and
 //!    run the kernel of its device; views and compositions call other operators.
 
+mod fallback;
 mod inputs;
 mod output;
 pub(crate) mod schema;
@@ -215,8 +216,13 @@ pub trait Kernel: Op {
             Key::CPU => watching_copies(|| self.cpu(inputs, output)),
             Key::META => Ok(()),
             key => {
-                let kernel = device_kernel(Self::table(), Self::NAME, key)?;
-                kernel(self, inputs, output).map_err(|error| error.in_op(Self::NAME))
+                let kernel = device_kernel(Self::table(), Self::NAME, key);
+                match kernel.and_then(|kernel| kernel(self, inputs, output)) {
+                    Err(error) if error.cause() == Cause::NoKernel => {
+                        fallback::fill(self, inputs, output, device, error)
+                    }
+                    outcome => outcome.map_err(|error| error.in_op(Self::NAME)),
+                }
             }
         }
     }
@@ -299,9 +305,10 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
                 watching_copies(|| self.cpu_in_place(inputs))
             }
             Key::META => Ok(()),
-            key => match Self::in_place_table().get(key) {
-                Some(kernel) => kernel(self, inputs).map_err(|error| error.in_op(Self::IN_PLACE)),
-                None => self.write_copy(inputs),
+            key => match Self::in_place_table().get(key).map(|kernel| kernel(self, inputs)) {
+                Some(Err(error)) if error.cause() != Cause::NoKernel => Err(error.in_op(Self::IN_PLACE)),
+                Some(Ok(())) => Ok(()),
+                _ => self.write_copy(inputs),
             },
         }
     }
@@ -400,6 +407,11 @@ fn device_kernel<F: Copy>(table: &Table<F>, op: &'static str, key: Key) -> Resul
             format_args!("no kernel for {key}; move the tensors with to(Device::CPU) to compute on the host");
         Error::new(Cause::NoKernel, op, text)
     })
+}
+
+/// Whether an operator has a kernel for `device`. Where it has none, it may be made of others.
+pub(crate) fn is_served<K: Kernel>(device: Device) -> bool {
+    matches!(device.key, Key::CPU | Key::META) || K::table().get(device.key).is_some()
 }
 
 /// The one device of all tensors; the host if there are none.

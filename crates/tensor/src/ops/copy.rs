@@ -210,6 +210,8 @@ pub struct ToCopy {
     pub memory_format: MemoryFormat,
     /// Whether observers are told that it is a plain tensor, as where everything is named.
     pub names_layout: bool,
+    /// Whether a copy to the host need not be waited for.
+    pub non_blocking: bool,
 }
 
 impl Op for ToCopy {
@@ -254,7 +256,7 @@ impl ToCopy {
         visit(if self.dtype == x.dtype() { Argument::None } else { shown::dtype_code(self.dtype) });
         visit(if self.names_layout { shown::STRIDED } else { Argument::None });
         [Argument::None, Argument::None].into_iter().for_each(&mut *visit);
-        visit(Argument::Bool(false));
+        visit(Argument::Bool(self.non_blocking));
         visit(self.memory_format.argument());
     }
 
@@ -270,8 +272,7 @@ impl ToCopy {
                 }
             };
         }
-        let host = if x.device().is_cpu() { x } else { x.download()? };
-        if self.device.is_cpu() { Ok(host) } else { host.upload(self.device) }
+        x.moved(self.device, self.non_blocking)
     }
 }
 
@@ -297,6 +298,23 @@ impl Tensor {
             return Copy.call_in_place([self, from]);
         }
         Copy.call_in_place([self, &from.to(self.device())?])
+    }
+
+    /// As [`copy_`](Tensor::copy_), from another device; if this tensor is [pinned](Tensor::pin_memory), the
+    /// elements may still be under way when this returns, and whoever looks at them waits.
+    ///
+    /// # Errors
+    /// As [`copy_`](Tensor::copy_).
+    pub fn copy_non_blocking_(&self, from: &Tensor) -> Result<()> {
+        let plain = self.is_contiguous() && self.shape() == from.shape() && self.dtype() == from.dtype();
+        let recorded =
+            self.keys().contains(crate::Key::AUTOGRAD) || from.keys().contains(crate::Key::AUTOGRAD);
+        if self.device() == from.device() || !plain || recorded || self.is_meta() || from.is_meta() {
+            return self.copy_(from);
+        }
+        self.fill_from(&from.contiguous()?, true)?;
+        self.storage().changed(Copy::IN_PLACE);
+        Ok(())
     }
 
     /// The same elements in memory of their own, in the order of `like` if that has no gaps.

@@ -5,12 +5,14 @@
 
 mod batch;
 mod frame;
+mod gradient;
 mod group;
 mod layer;
 mod local;
 mod rms;
 
 pub use batch::*;
+pub use gradient::*;
 pub use group::*;
 pub use layer::*;
 pub use local::*;

@@ -2,6 +2,7 @@
 
 use super::{Convolution, shown, spread};
 use crate::autograd::Saves;
+use crate::op::{Table, device_of};
 use crate::ops::{check_gradient, sizes};
 use crate::{Backward, Forward, Grads, Key, Op, Output as _, Result, Spec, Tensor};
 use cresset_dispatch::observe::{self, Argument};
@@ -18,6 +19,18 @@ pub struct ConvolutionBackward {
     pub wanted: [bool; 3],
     /// The size of the bias; 0 if there was none.
     pub bias: usize,
+}
+
+/// Fills the gradients of input, weight and bias that are wanted, on a device.
+pub type ConvolutionBackwardFn =
+    for<'a> fn(&ConvolutionBackward, [&'a Tensor; 3], &[Option<Tensor>; 3]) -> Result<()>;
+
+impl ConvolutionBackward {
+    /// Kernels plugged in by devices. One that has none convolves in other roles.
+    pub fn table() -> &'static Table<ConvolutionBackwardFn> {
+        static TABLE: Table<ConvolutionBackwardFn> = Table::new();
+        &TABLE
+    }
 }
 
 impl Op for ConvolutionBackward {
@@ -160,6 +173,15 @@ impl Forward for ConvolutionBackward {
         self.check([grad, x, weight])?;
         if [grad, x, weight].iter().all(|tensor| tensor.device().key == Key::CPU) {
             return self.on_host([grad, x, weight]);
+        }
+        if let Some(kernel) = Self::table().get(grad.device().key)
+            && grad.dtype().is_float()
+            && [grad, x, weight].iter().all(|tensor| tensor.numel() > 0)
+        {
+            device_of(Self::NAME, [grad, x, weight])?;
+            let room = self.room([grad, x, weight])?;
+            kernel(self, [grad, x, weight], &room).map_err(|error| error.in_op(Self::NAME))?;
+            return Ok(room.into_iter().flatten().collect());
         }
         let mut grads = Vec::new();
         if self.wanted[0] {

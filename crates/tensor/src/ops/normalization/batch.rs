@@ -1,7 +1,7 @@
 //! Batch and instance normalization: a group is a channel of all samples, or of one.
 
-use super::Frame;
 use super::frame::{self, Statistics, given, numbers};
+use super::{Frame, Normalization};
 use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::kernel_table;
 use crate::{
@@ -55,6 +55,9 @@ impl Op for NativeBatchNorm {
                 if observe::is_watched() { self.shown_room(ctx, given(x))? } else { frame::room(ctx)? };
             let shifts = self.shifts([mean, scale])?;
             return Ok(frame::host_gradients(&frame, self.training, ctx, [x, weight], &shifts, room));
+        }
+        if let Some(gradients) = self.device_gradients(ctx, [x, weight, mean, scale])? {
+            return Ok(gradients);
         }
         let statistics =
             if self.training { Statistics::Own { epsilon: self.epsilon } } else { Statistics::Fixed };

@@ -1,7 +1,7 @@
 //! Group normalization: a group is some channels of a sample.
 
 use super::frame::{self, Statistics, given, numbers};
-use super::{Affine, Frame};
+use super::{Affine, Frame, Normalization};
 use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::kernel_table;
 use crate::{
@@ -59,6 +59,9 @@ impl Op for NativeGroupNorm {
             let [means, scales] = [numbers(given(mean))?, numbers(given(scale))?];
             let shifts: Vec<_> = means.into_iter().zip(scales).collect();
             return Ok(frame::host_gradients(&frame, true, ctx, [x, weight], &shifts, room));
+        }
+        if let Some(gradients) = self.device_gradients(ctx, saved)? {
+            return Ok(gradients);
         }
         frame::gradients(&frame, Statistics::Own { epsilon: self.epsilon }, ctx, saved)
     }

@@ -1,7 +1,7 @@
 //! Layer normalization: a group is what the last dimensions hold.
 
 use super::frame::{self, Statistics, given};
-use super::{Affine, Frame};
+use super::{Affine, Frame, Normalization};
 use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::kernel_table;
 use crate::ops::sizes;
@@ -51,6 +51,9 @@ impl Op for NativeLayerNorm {
             let room =
                 if observe::is_watched() { shown_room(ctx, frame.count())? } else { frame::room(ctx)? };
             return Ok(host_gradients(frame.count(), ctx, saved, room.into_iter().collect()));
+        }
+        if let Some(gradients) = self.device_gradients(ctx, saved)? {
+            return Ok(gradients);
         }
         frame::gradients(&frame, Statistics::Own { epsilon: self.epsilon }, ctx, saved)
     }

@@ -1,5 +1,6 @@
 //! Normalization by the root of the mean of squares.
 
+use super::Normalization;
 use super::frame::{check_parameter, given, wide};
 use super::layer::{check_normalized, host_gradients};
 use crate::autograd::{Saves, is_grad_enabled};
@@ -83,6 +84,9 @@ impl Op for FusedRmsNorm {
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let [x, weight, scale] = [0, 1, 3].map(|i| ctx.optional(i));
         let _span = composite("aten::_fused_rms_norm_backward", [Some(ctx.grad()), x, scale, weight], |_| {});
+        if let Some(gradients) = self.device_gradients(ctx, [x, weight, None, scale])? {
+            return Ok(gradients);
+        }
         if is_grad_enabled() || !ctx.grad().device().is_cpu() {
             return self.gradients(ctx);
         }
