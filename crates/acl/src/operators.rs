@@ -81,8 +81,6 @@ macro_rules! operators {
             erf = aclnnErf(x: Tensor, out: Tensor);
             erfc = aclnnErfc(x: Tensor, out: Tensor);
             erfinv = aclnnErfinv(x: Tensor, out: Tensor);
-            lgamma = aclnnLgamma(x: Tensor, out: Tensor);
-            digamma = aclnnDigamma(x: Tensor, out: Tensor);
             sinc = aclnnSinc(x: Tensor, out: Tensor);
             floor = aclnnFloor(x: Tensor, out: Tensor);
             ceil = aclnnCeil(x: Tensor, out: Tensor);

@@ -53,8 +53,6 @@ functions! { analytic:
     erf = c"Erf", Erf;
     erfc = c"Erfc", Erfc;
     erfinv = c"Erfinv", Erfinv;
-    lgamma = c"Lgamma", Lgamma;
-    digamma = c"Digamma", Digamma;
     sinc = c"Sinc", Sinc;
 }
 

@@ -188,10 +188,18 @@ fn meet(
     dim: usize,
     out: &Tensor,
 ) -> Result<()> {
-    let reduce = reduction(op, how)?;
     if index.numel() == 0 {
         return aclnn::inplace_copy(out, x);
     }
+    match how {
+        Combine::Mean => return mean(include, [&lined(x)?, &lined(source)?, &lined(index)?], dim, out),
+        Combine::Largest | Combine::Smallest => {
+            let tensors = [&lined(x)?, &lined(source)?, &lined(index)?];
+            return extremes(how == Combine::Largest, include, tensors, dim, &lined(out)?);
+        }
+        Combine::Replace | Combine::Add | Combine::Multiply => {}
+    }
+    let reduce = reduction(op, how)?;
     let (mut x, dim, index) = (lined(x)?, dim as i64, lined(index)?);
     if !include {
         let cleared = beside(&x, x.shape(), x.dtype())?;
@@ -200,6 +208,69 @@ fn meet(
         x = cleared;
     }
     aclnn::scatter(&x, dim, &index, &lined(source)?, reduce, &lined(out)?)
+}
+
+/// Sums of elements that meet, divided by how many they are.
+fn mean(include: bool, [x, source, index]: [&Tensor; 3], dim: usize, out: &Tensor) -> Result<()> {
+    let dim = dim as isize;
+    let source = leading(source, index.shape())?;
+    let (ones, mut start, mut count) = (source.ones_like()?, x.clone(), x.ones_like()?);
+    if !include {
+        start = x.scatter(dim, index, 0)?;
+        count = count.scatter(dim, index, 0)?;
+    }
+    let sum = start.scatter_add(dim, index, &source)?;
+    let count = count.scatter_add(dim, index, &ones)?;
+    let count = count.masked_fill(&count.eq(0)?, 1)?;
+    let mean = if x.dtype().is_float() { sum.div(&count)? } else { sum.floor_divide(&count)? };
+    aclnn::inplace_copy(&lined(out)?, &mean)
+}
+
+/// The largest or smallest of elements that meet. The library has no order for those that it puts to one
+/// place, so that elements come a slice at a time: in a slice no two meet.
+fn extremes(
+    largest: bool,
+    include: bool,
+    [x, source, index]: [&Tensor; 3],
+    dim: usize,
+    out: &Tensor,
+) -> Result<()> {
+    let along = dim as isize;
+    let source = leading(source, index.shape())?;
+    let mut result = x.clone();
+    if !include {
+        result = result.scatter(along, index, worst(x.dtype(), largest))?;
+    }
+    for at in 0..index.shape()[dim] as isize {
+        let (index, one) = (index.narrow(along, at, 1)?, source.narrow(along, at, 1)?);
+        let there = result.gather(along, &index)?;
+        let better = if largest { there.maximum(&one)? } else { there.minimum(&one)? };
+        result = result.scatter(along, &index, &better)?;
+    }
+    aclnn::inplace_copy(out, &result)
+}
+
+/// What every other element is better than.
+fn worst(dtype: DType, largest: bool) -> Scalar {
+    match dtype {
+        DType::Bool => Scalar::Bool(!largest),
+        dtype if dtype.is_float() => Scalar::Float(if largest { f64::NEG_INFINITY } else { f64::INFINITY }),
+        DType::U8 => Scalar::Int(if largest { 0 } else { i64::from(u8::MAX) }),
+        dtype => {
+            let bits = 8 * dtype.size() as u32;
+            let most = i64::MAX >> (64 - bits);
+            Scalar::Int(if largest { -most - 1 } else { most })
+        }
+    }
+}
+
+/// The first elements of `x`, as many as `shape` has along each dimension.
+fn leading(x: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    let mut part = x.clone();
+    for (dim, &size) in shape.iter().enumerate() {
+        part = part.narrow(dim as isize, 0, size)?;
+    }
+    Ok(part)
 }
 
 /// The library's number of what becomes of elements that meet.

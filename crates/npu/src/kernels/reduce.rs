@@ -123,7 +123,7 @@ fn middle(call: fn(&Tensor, &Tensor) -> Result<()>, x: &Tensor, out: &Tensor) ->
     if x.numel() == 0 {
         return aclnn::inplace_fill_scalar(out, Scalar::Float(f64::NAN));
     }
-    call(x, out)
+    call(x, &lined(out)?)
 }
 
 type Truths = fn(&Tensor, &[usize], bool, &Tensor) -> Result<()>;

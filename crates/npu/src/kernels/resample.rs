@@ -2,7 +2,7 @@
 
 use crate::aclnn;
 use cresset_tensor::ops::*;
-use cresset_tensor::{Cause, Error, Kernel, Key, Op, Result, Tensor};
+use cresset_tensor::{Kernel, Key, Result, Tensor};
 
 /// One line per method and number of dimensions: what the library is told besides the sizes.
 macro_rules! forward {
@@ -27,12 +27,10 @@ macro_rules! backward {
 }
 
 pub(super) fn register(npu: Key) {
-    UpsampleNearest1d::table().register(npu, |op, [x], out| {
-        nearest(UpsampleNearest1d::NAME, aclnn::upsample_nearest1d, &op.0, x, out)
-    });
-    UpsampleNearest2d::table().register(npu, |op, [x], out| {
-        nearest(UpsampleNearest2d::NAME, aclnn::upsample_nearest2d, &op.0, x, out)
-    });
+    UpsampleNearest1d::table()
+        .register(npu, |op, [x], out| nearest(aclnn::upsample_nearest1d, &op.0, x, out));
+    UpsampleNearest2d::table()
+        .register(npu, |op, [x], out| nearest(aclnn::upsample_nearest2d, &op.0, x, out));
     forward! { npu;
         UpsampleNearest3d: upsample_nearest3d(; 0, 1, 2);
         UpsampleNearestExact1d: upsample_nearest_exact1d(; 0);
@@ -64,7 +62,6 @@ fn scale(how: &Resizing, dim: usize) -> f64 {
 
 /// The library goes by the sizes alone here.
 fn nearest(
-    op: &'static str,
     call: fn(&Tensor, &[usize], &Tensor) -> Result<()>,
     how: &Resizing,
     x: &Tensor,
@@ -72,10 +69,20 @@ fn nearest(
 ) -> Result<()> {
     let (to, from) = (&how.to, &x.shape()[2..]);
     let told = |dim: usize| scale(how, dim) == to[dim] as f64 / from[dim] as f64;
-    if how.scales.is_some() && !(0..to.len()).all(told) {
-        let text =
-            format_args!("the npu scales {from:?} to {:?} by no other factor than the sizes have", &to[..]);
-        return Err(Error::new(Cause::NoKernel, op, text));
+    if out.numel() == 0 {
+        return Ok(());
     }
-    if out.numel() == 0 { Ok(()) } else { call(x, to, out) }
+    if how.scales.is_none() || (0..to.len()).all(told) {
+        return call(x, to, out);
+    }
+    // By another factor, elements are picked by number.
+    let mut picked = x.clone();
+    for (dim, (&to, &from)) in to.iter().zip(from).enumerate() {
+        let step = (1.0 / scale(how, dim)) as f32;
+        let place = |at: usize| ((at as f32 * step).floor() as i64).min(from as i64 - 1);
+        let places: Vec<i64> = (0..to).map(place).collect();
+        let places = Tensor::from_slice(&places, [to])?.to(x.device())?;
+        picked = picked.index_select(dim as isize + 2, &places)?;
+    }
+    aclnn::inplace_copy(out, &picked)
 }

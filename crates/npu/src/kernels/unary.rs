@@ -45,8 +45,6 @@ pub(super) fn register(npu: Key) {
         Erf: erf;
         Erfc: erfc;
         Erfinv: erfinv;
-        Lgamma: lgamma;
-        Digamma: digamma;
         Sinc: sinc;
         Frac: frac;
         BitwiseNot: bitwise_not;

@@ -2,8 +2,9 @@
 
 use super::check_float;
 use super::places::{check_index, out_of_range};
+use super::scatter_reduce::Combine;
 use crate::autograd::Saves;
-use crate::op::{Inputs as _, kernel_table};
+use crate::op::{self, Inputs as _, kernel_table};
 use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::index::{self, Bags};
@@ -73,6 +74,55 @@ impl EmbeddingBagging {
         let (reading, starting) = (indices.read(), offsets.read());
         let (indices, offsets) = (indices.elements(&reading), offsets.elements(&starting));
         Bags::new(indices, offsets, rows, self.padding).map_err(out_of_range(op))
+    }
+}
+
+impl EmbeddingBagging {
+    /// The same made of other operators, where a device has no kernel for it.
+    fn pieces(
+        self,
+        table: &Tensor,
+        indices: &Tensor,
+        offsets: &Tensor,
+        weights: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let (count, shape) = (indices.numel(), [offsets.numel(), table.shape()[1]]);
+        let out = Tensor::zeros(shape, (table.dtype(), table.device()))?;
+        if count == 0 || shape[0] == 0 {
+            return Ok(out);
+        }
+        // The bag of each index: the last one that begins at it or before.
+        let places = Tensor::arange_with(count, (offsets.dtype(), table.device()))?;
+        let bags = offsets.searchsorted(&places, true)?.sub(1)?;
+        let indices = indices.to_dtype(DType::I64)?;
+        let padding = self.padding.map(|row| row as isize);
+        let mut rows = table.embedding_scaled(&indices, padding, self.scale_by_frequency)?;
+        let mut counts = indices.ones_like()?;
+        let padding = self.padding.map(|row| indices.eq(row as i64)).transpose()?;
+        if let Some(padding) = &padding {
+            counts = counts.masked_fill(padding, 0)?;
+        }
+        let column = |x: &Tensor| x.to_dtype(table.dtype())?.unsqueeze(1);
+        if self.mode == Bagging::Max {
+            // What is padding is as if it were not there.
+            let (rows, bags) = match &padding {
+                Some(padding) => {
+                    let kept = padding.logical_not()?.nonzero()?.squeeze_dim(1)?;
+                    (rows.index_select(0, &kept)?, bags.index_select(0, &kept)?)
+                }
+                None => (rows, bags),
+            };
+            return out.index_reduce(0, &bags, &rows, Combine::Largest, false);
+        }
+        if let Some(weights) = weights {
+            rows = rows.mul(&column(weights)?)?;
+        }
+        let sums = out.index_add(0, &bags, &rows.mul(&column(&counts)?)?)?;
+        if self.mode == Bagging::Sum {
+            return Ok(sums);
+        }
+        let sizes = Tensor::zeros([shape[0]], (DType::I64, table.device()))?.index_add(0, &bags, &counts)?;
+        sums.div(&column(&sizes.clamp_min(1)?)?)
     }
 }
 
@@ -269,12 +319,19 @@ impl Tensor {
         let tensors = [Some(self), Some(indices), offsets, weights];
         let _span = composite(NAME, tensors, |visit| bagging.arguments(visit));
         check_weights(NAME, self, indices, weights)?;
+        if let (Some(offsets), false) = (offsets, op::is_served::<EmbeddingBag>(self.device())) {
+            EmbeddingBag(bagging).infer(([self, indices, offsets], weights))?;
+            return bagging.pieces(self, indices, offsets, weights);
+        }
         let [out, _] = match (indices.shape(), offsets) {
             ([_], Some(offsets)) => EmbeddingBag(bagging).call(([self, indices, offsets], weights))?,
             (&[bags, size], None) => {
                 let starts = Tensor::arange(bags)?.mul(size as i64)?.to(indices.device())?;
                 let line = indices.reshape([bags * size])?;
                 let weights = weights.map(|weights| weights.reshape([bags * size])).transpose()?;
+                if !op::is_served::<EmbeddingBag>(self.device()) {
+                    return self.embedding_bag(&line, Some(&starts), weights.as_ref(), bagging);
+                }
                 EmbeddingBag(bagging).call(([self, &line, &starts], weights.as_ref()))?
             }
             (shape, offsets) => {

@@ -3,7 +3,7 @@
 use super::{Reduction, reduction_number, share};
 use crate::autocast;
 use crate::autograd::Saves;
-use crate::op::kernel_table;
+use crate::op::{self, kernel_table};
 use crate::ops::check_float;
 use crate::{
     Backward, Cause, DType, Error, Forward, Grads, Inputs, Kernel, Op, Result, Spec, Tensor, composite, grads,
@@ -123,6 +123,19 @@ impl Kernel for MultilabelMarginLoss {
         loss::multilabel_margin(x, target, self.reduction, out.elements_mut(&mut writing))
             .map_err(no_class(Self::NAME))
     }
+}
+
+/// The losses of samples made of other operators, where a device has no kernel for them.
+fn multilabel_pieces(x: &Tensor, target: &Tensor) -> Result<Tensor> {
+    // A sample's classes end where the first negative one stands.
+    let is_class = target.ge(0)?.to_dtype(DType::I64)?.cumprod(1, None)?.ne(0)?;
+    let classes = target.masked_fill(&is_class.logical_not()?, 0)?;
+    let listed = is_class.to_dtype(DType::I64)?;
+    let is_right = listed.zeros_like()?.scatter_add(1, &classes, &listed)?.ne(0)?;
+    let lacks = x.gather(1, &classes)?.unsqueeze(2)?.sub(&x.unsqueeze(1)?)?.rsub(1)?.clamp_min(0)?;
+    let counts = is_class.unsqueeze(2)?.logical_and(&is_right.logical_not()?.unsqueeze(1)?)?;
+    let sums = lacks.mul(&counts.to_dtype(x.dtype())?)?.sum_dims(&[1, 2], false)?;
+    sums.div(x.shape()[1] as f64)
 }
 
 /// The gradient of [`MultilabelMarginLoss`].
@@ -402,7 +415,12 @@ impl Tensor {
             return Err(Error::new(Cause::Shape, NAME, text));
         }
         let (x, target) = (samples(NAME, self)?, samples(NAME, target)?);
-        let loss = MultilabelMarginLoss { reduction }.call([&x, &target])?;
+        let loss = if op::is_served::<MultilabelMarginLoss>(x.device()) {
+            MultilabelMarginLoss { reduction }.call([&x, &target])?
+        } else {
+            check_labels(NAME, &x, &target)?;
+            multilabel_pieces(&x, &target)?.reduced(reduction)?
+        };
         if reduction == Reduction::None && self.dim() < 2 { loss.squeeze_dim(0) } else { Ok(loss) }
     }
 

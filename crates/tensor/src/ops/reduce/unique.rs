@@ -1,12 +1,12 @@
 //! What is there at all, and how often: kinds of elements, and counts of them.
 
 use super::super::check_float;
-use super::super::nonzero::host_only;
+use super::super::nonzero::not_meta;
 use super::super::places::check_room;
 use crate::op::kernel_table;
 use crate::{Cause, DType, Error, Kernel, Op, Result, Scalar, Spec, Tensor, composite};
 use cresset_dispatch::observe::Argument;
-use cresset_kernels::{View, histogram, order};
+use cresset_kernels::{histogram, order};
 
 /// What is left of a tensor when repetitions are dropped.
 #[derive(Clone, Debug)]
@@ -19,13 +19,9 @@ pub struct Kinds {
     pub counts: Tensor,
 }
 
-fn kinds(
-    op: &'static str,
-    x: &Tensor,
-    dim: Option<isize>,
-    run: fn(View<'_>, Option<usize>) -> order::Unique,
-) -> Result<Kinds> {
-    let x = host_only(op, x)?.detach()?;
+/// The kinds of elements or slices: of all, in rising order, or of neighbours only.
+fn kinds(op: &'static str, x: &Tensor, dim: Option<isize>, of_all: bool) -> Result<Kinds> {
+    let x = not_meta(op, x)?.detach()?;
     let dim = dim.map(|dim| x.dim_index(op, dim)).transpose()?;
     let lines = match dim {
         Some(_) => super::as_vector(&x)?,
@@ -37,11 +33,52 @@ fn kinds(
         let text = format_args!("slices along dimension {along} of shape {:?} have no elements", x.shape());
         return Err(Error::new(Cause::Shape, op, text));
     }
+    if !x.device().is_cpu() {
+        let Kinds { values, inverse, counts } = in_pieces(&lines, along, of_all)?;
+        let inverse = if dim.is_none() { inverse.reshape(x.shape())? } else { inverse };
+        return Ok(Kinds { values, inverse, counts });
+    }
+    let run = if of_all { order::unique } else { order::unique_neighbours };
     let order::Unique { kept, inverse, counts } = run(lines.elements(&lines.read()), Some(along));
     let list = |numbers: &[i64]| Tensor::from_slice(numbers, [numbers.len()]);
     let values = lines.index_select(along as isize, &list(&kept)?)?;
     let inverse = if dim.is_none() { list(&inverse)?.reshape(x.shape())? } else { list(&inverse)? };
     Ok(Kinds { values, inverse, counts: list(&counts)? })
+}
+
+/// The kinds of slices of `x` along a dimension made of other operators, where a device has no kernel for them.
+fn in_pieces(x: &Tensor, dim: usize, of_all: bool) -> Result<Kinds> {
+    let (along, size) = (dim as isize, x.shape()[dim]);
+    let numbers = (DType::I64, x.device());
+    let none = || Tensor::zeros([0], numbers);
+    if size == 0 {
+        return Ok(Kinds { values: x.clone(), inverse: none()?, counts: none()? });
+    }
+    let slices = x.movedim(&[along], &[0])?.reshape([size, x.numel() / size])?;
+    let mut order = Tensor::arange_with(size, numbers)?;
+    if of_all {
+        // By the last element first: sorting keeps the order of equals.
+        for column in (0..slices.shape()[1] as isize).rev() {
+            let keys = slices.select(1, column)?.index_select(0, &order)?;
+            let [_, places] = keys.sort(0, false, true)?;
+            order = order.index_select(0, &places)?;
+        }
+    }
+    let sorted = slices.index_select(0, &order)?;
+    let differs = sorted.narrow(0, 1, size - 1)?.ne(&sorted.narrow(0, 0, size - 1)?)?.any_dim(1, false)?;
+    let first = Tensor::full([1], true, (DType::Bool, x.device()))?;
+    let starts = Tensor::cat(&[&first, &differs], 0)?;
+    let kind = starts.to_dtype(DType::I64)?.cumsum(0, None)?.sub(1)?;
+    let places = starts.nonzero()?.squeeze_dim(1)?;
+    let ends = Tensor::cat(
+        &[&places.narrow(0, 1, places.numel() - 1)?, &Tensor::full([1], size as i64, numbers)?],
+        0,
+    )?;
+    Ok(Kinds {
+        values: x.index_select(along, &order.index_select(0, &places)?)?,
+        inverse: kind.zeros_like()?.scatter(0, &order, &kind)?,
+        counts: ends.sub(&places)?,
+    })
 }
 
 /// How many elements lie in each of a row of equal ranges.
@@ -94,14 +131,14 @@ impl Tensor {
     pub fn unique(&self, dim: Option<isize>) -> Result<Kinds> {
         const NAME: &str = "aten::unique";
         let _span = composite(NAME, [self], |_| {});
-        kinds(NAME, self, dim, order::unique)
+        kinds(NAME, self, dim, true)
     }
 
     /// The kinds of elements, or of slices along `dim`, where each row of equal neighbours is one.
     pub fn unique_consecutive(&self, dim: Option<isize>) -> Result<Kinds> {
         const NAME: &str = "aten::unique_consecutive";
         let _span = composite(NAME, [self], |_| {});
-        kinds(NAME, self, dim, order::unique_neighbours)
+        kinds(NAME, self, dim, false)
     }
 
     /// How many elements lie in each of `bins` equal ranges from `low` to `high`, both included; from the
@@ -124,7 +161,7 @@ impl Tensor {
     pub fn bincount(&self, weights: Option<&Tensor>, least: usize) -> Result<Tensor> {
         const NAME: &str = "aten::bincount";
         let _span = composite(NAME, ([self], weights), |_| {});
-        let x = host_only(NAME, self)?;
+        let x = not_meta(NAME, self)?;
         if x.dim() != 1 || x.dtype().is_float() || weights.is_some_and(|weights| weights.shape() != x.shape())
         {
             let text = format_args!(
@@ -147,8 +184,8 @@ impl Tensor {
         let terms = match weights {
             Some(weights) if weights.dtype() == DType::F32 => weights.detach()?,
             Some(weights) => weights.detach()?.to_dtype(DType::F64)?,
-            None => Tensor::full(x.shape(), Scalar::Int(1), DType::I64)?,
+            None => Tensor::full(x.shape(), Scalar::Int(1), (DType::I64, x.device()))?,
         };
-        Tensor::zeros([count], terms.dtype())?.index_add(0, &x.to_dtype(DType::I64)?, &terms)
+        Tensor::zeros([count], (terms.dtype(), x.device()))?.index_add(0, &x.to_dtype(DType::I64)?, &terms)
     }
 }

@@ -3,7 +3,7 @@
 use super::{Border, Method, Sampling};
 use crate::autocast;
 use crate::autograd::Saves;
-use crate::op::kernel_table;
+use crate::op::{self, kernel_table};
 use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Dims, resample};
@@ -217,7 +217,14 @@ impl Tensor {
         if let Some(cast) = autocast::casting(NAME, [self, grid], |[x, grid]| x.grid_sample(grid, how)) {
             return cast;
         }
+        let device = self.device();
+        let pieces = |name, rank| {
+            infer(name, self, grid, how, rank)?;
+            super::pieces::sampled(self, grid, how)
+        };
         match self.dim() {
+            4 if !op::is_served::<GridSampler2d>(device) => pieces(GridSampler2d::NAME, 2),
+            5 if !op::is_served::<GridSampler3d>(device) => pieces(GridSampler3d::NAME, 3),
             4 => GridSampler2d(how).call([self, grid]),
             5 => GridSampler3d(how).call([self, grid]),
             _ => {

@@ -2,6 +2,7 @@
 
 mod grid;
 mod interpolate;
+mod pieces;
 mod upsample;
 
 pub use cresset_kernels::resample::{Border, Method, Sampling};
