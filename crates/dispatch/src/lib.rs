@@ -8,6 +8,7 @@
 //! - [`observe`]: who watches calls go by, and what a watcher can ask;
 //! - [`memory`]: what allocators report;
 //! - [`activity`]: what devices did, in their own time;
+//! - [`site`]: for which operator a thread gives work to a device;
 //! - [`thread`]: small numbers for threads.
 //!
 //! With nobody watching, each channel costs its caller one relaxed load and one branch.
@@ -19,6 +20,7 @@ pub mod device;
 pub mod key;
 pub mod memory;
 pub mod observe;
+pub mod site;
 mod slots;
 pub mod table;
 pub mod thread;

@@ -5,6 +5,7 @@
 use crate::backend::{self, Random};
 use crate::{Cause, DType, Device, Error, Options, Result, Tensor, To, composite};
 use cresset_dispatch::observe::Argument;
+use cresset_dispatch::site;
 use cresset_kernels::ViewMut;
 use cresset_kernels::random::Philox;
 use parking_lot::Mutex;
@@ -299,6 +300,7 @@ fn on_device(shape: &[usize], options: Options, numbers: Random) -> Result<Optio
         Random::Permutation => ("aten::randperm", [Argument::None, Argument::None]),
     };
     let _span = composite(name, [&out], |visit| arguments.into_iter().for_each(visit));
+    let _site = site::enter(name);
     let made = out.numel() == 0 || backend.random(&out, numbers, draw_state(device))?;
     Ok(made.then_some(out))
 }

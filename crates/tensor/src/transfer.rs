@@ -3,6 +3,7 @@
 use crate::backend::{self, Part};
 use crate::{Cause, DType, Device, Error, Key, Layout, Result, Storage, Tensor, composite, shown};
 use cresset_dispatch::observe::{self, Argument};
+use cresset_dispatch::site;
 
 impl Tensor {
     /// This tensor, whose elements lie without gaps, on another device.
@@ -26,6 +27,7 @@ impl Tensor {
         }
         // Not every byte is a truth, so that those of a device are looked at.
         let truths = self.device().is_cpu() && self.dtype() == DType::Bool;
+        let _site = site::enter("aten::copy_");
         backend::of(served)?.copy(part(from), part(self), non_blocking && !truths)?;
         if truths {
             self.write().bytes().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));

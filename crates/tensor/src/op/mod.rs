@@ -26,7 +26,7 @@ use crate::ops;
 use crate::{Cause, Device, Error, Key, Result, Tensor};
 pub use cresset_dispatch::Table;
 use cresset_dispatch::observe::{self, Argument, Call, Name, Sequence, Span};
-use cresset_dispatch::{KeySet, key, memory};
+use cresset_dispatch::{KeySet, key, memory, site};
 
 /// An operator: what it is called, takes, gives, and how it is differentiated.
 pub trait Op: Clone + Send + Sync + Sized + 'static {
@@ -216,6 +216,7 @@ pub trait Kernel: Op {
             Key::CPU => watching_copies(|| self.cpu(inputs, output)),
             Key::META => Ok(()),
             key => {
+                let _site = site::enter(Self::NAME);
                 let kernel = device_kernel(Self::table(), Self::NAME, key);
                 match kernel.and_then(|kernel| kernel(self, inputs, output)) {
                     Err(error) if error.cause() == Cause::NoKernel => {
@@ -305,11 +306,14 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
                 watching_copies(|| self.cpu_in_place(inputs))
             }
             Key::META => Ok(()),
-            key => match Self::in_place_table().get(key).map(|kernel| kernel(self, inputs)) {
-                Some(Err(error)) if error.cause() != Cause::NoKernel => Err(error.in_op(Self::IN_PLACE)),
-                Some(Ok(())) => Ok(()),
-                _ => self.write_copy(inputs),
-            },
+            key => {
+                let _site = site::enter(Self::IN_PLACE);
+                match Self::in_place_table().get(key).map(|kernel| kernel(self, inputs)) {
+                    Some(Err(error)) if error.cause() != Cause::NoKernel => Err(error.in_op(Self::IN_PLACE)),
+                    Some(Ok(())) => Ok(()),
+                    _ => self.write_copy(inputs),
+                }
+            }
         }
     }
 

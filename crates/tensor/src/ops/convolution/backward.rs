@@ -6,6 +6,7 @@ use crate::op::{Table, device_of};
 use crate::ops::{check_gradient, sizes};
 use crate::{Backward, Forward, Grads, Key, Op, Output as _, Result, Spec, Tensor};
 use cresset_dispatch::observe::{self, Argument};
+use cresset_dispatch::site;
 use cresset_kernels::convolution::{self, Channels};
 use cresset_kernels::{Dims, View, ViewMut};
 
@@ -180,6 +181,7 @@ impl Forward for ConvolutionBackward {
         {
             device_of(Self::NAME, [grad, x, weight])?;
             let room = self.room([grad, x, weight])?;
+            let _site = site::enter(Self::NAME);
             kernel(self, [grad, x, weight], &room).map_err(|error| error.in_op(Self::NAME))?;
             return Ok(room.into_iter().flatten().collect());
         }

@@ -4,6 +4,7 @@ use super::frame::given;
 use crate::autograd::is_grad_enabled;
 use crate::op::Table;
 use crate::{Backward, Error, Grads, Op, Result, Tensor};
+use cresset_dispatch::site;
 
 /// What the gradients of a normalization are made of.
 #[derive(Clone, Copy)]
@@ -45,6 +46,7 @@ pub trait Normalization: Op {
             *room = Some(Tensor::uninit(ctx.shape(at), ctx.dtype(at), ctx.device(at))?);
         }
         let from = Normalized { grad: ctx.grad(), x: given(x), weight, mean, scale };
+        let _site = site::enter(Self::BACKWARD);
         kernel(self, from, &room).map_err(|error: Error| error.in_op(Self::NAME))?;
         Ok(Some(room.into_iter().take(Self::PARTS).collect()))
     }
