@@ -7,7 +7,7 @@ use cresset_tensor::ops::*;
 use cresset_tensor::{Cause, DType, Error, Kernel, Key, Op, Result, Tensor};
 
 pub(super) fn register(npu: Key) {
-    MkldnnConvolution::table()
+    ConvolutionOverrideable::table()
         .register(npu, |op, ([x, weight], bias), out| convolve(&op.0, x, weight, bias, out));
     maxima(npu);
     averages(npu);

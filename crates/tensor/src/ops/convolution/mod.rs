@@ -12,7 +12,9 @@ use crate::autocast;
 use crate::autograd::Saves;
 use crate::composite::composite_counting;
 use crate::op::kernel_table;
-use crate::{Backward, Cause, DType, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite};
+use crate::{
+    Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite,
+};
 use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::convolution::{self, Channels};
 use cresset_kernels::{Dims, Window};
@@ -205,43 +207,64 @@ impl Forward for Convolution {
         if observe::is_watched() && x.device().is_cpu() && x.numel() > 0 && weight.numel() > 0 {
             return shown::forward(self, inputs);
         }
-        MkldnnConvolution(self.clone()).call(inputs)
+        match x.device() {
+            Device::CPU | Device::META => MkldnnConvolution(self.clone()).call(inputs),
+            _ => ConvolutionOverrideable(self.clone()).call(inputs),
+        }
     }
 }
 
-/// The kernel of [`Convolution`].
-#[derive(Clone, Debug)]
-pub struct MkldnnConvolution(pub Convolution);
+/// One line per kind of device: the operator that convolves there.
+macro_rules! convolvers {
+    ($($(#[$doc:meta])* $op:ident = $name:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $op(pub Convolution);
 
-impl Op for MkldnnConvolution {
-    const NAME: &'static str = "aten::mkldnn_convolution";
-    type Inputs<'a> = Operands<'a>;
-    type Output = Tensor;
+        impl Op for $op {
+            const NAME: &'static str = $name;
+            type Inputs<'a> = Operands<'a>;
+            type Output = Tensor;
 
-    fn arguments(&self, inputs: Operands<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
-        self.0.arguments(inputs, visit);
-    }
+            fn arguments(&self, inputs: Operands<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
+                self.0.arguments(inputs, visit);
+            }
+        }
+
+        impl Kernel for $op {
+            kernel_table!($op);
+
+            fn infer(&self, inputs: Operands<'_>) -> Result<Spec> {
+                Convolution::infer(&self.0, Self::NAME, inputs)
+            }
+
+            fn cpu(&self, inputs: Operands<'_>, out: &Tensor) -> Result<()> {
+                self.0.convolve(Self::NAME, inputs, out)
+            }
+        }
+    )*};
 }
 
-impl Kernel for MkldnnConvolution {
-    kernel_table!(MkldnnConvolution);
+convolvers! {
+    /// Convolves on the host.
+    MkldnnConvolution = "aten::mkldnn_convolution";
+    /// Convolves on a device that is plugged in.
+    ConvolutionOverrideable = "aten::convolution_overrideable";
+}
 
-    fn infer(&self, inputs: Operands<'_>) -> Result<Spec> {
-        Convolution::infer(&self.0, Self::NAME, inputs)
-    }
-
-    fn cpu(&self, ([x, weight], bias): Operands<'_>, out: &Tensor) -> Result<()> {
-        let channels = self.0.channels(Self::NAME, x, weight)?;
+impl Convolution {
+    fn convolve(&self, op: &'static str, ([x, weight], bias): Operands<'_>, out: &Tensor) -> Result<()> {
+        let channels = self.channels(op, x, weight)?;
         let (reading, weights, biases) = (x.read(), weight.read(), bias.map(Tensor::read));
         let bias = bias.zip(biases.as_ref()).map(|(bias, reading)| bias.elements(reading));
         let mut writing = out.write();
         let target = out.elements_mut(&mut writing);
         let (input, weight_view) = (x.elements(&reading), weight.elements(&weights));
-        if self.0.transposed {
-            let window = self.0.window(out.shape(), weight.shape(), x.shape());
+        if self.transposed {
+            let window = self.window(out.shape(), weight.shape(), x.shape());
             convolution::convolve_transposed(input, weight_view, bias, channels, &window, target);
         } else {
-            let window = self.0.window(x.shape(), weight.shape(), out.shape());
+            let window = self.window(x.shape(), weight.shape(), out.shape());
             convolution::convolve(input, weight_view, bias, channels, &window, target);
         }
         Ok(())
