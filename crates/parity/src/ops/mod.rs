@@ -24,7 +24,11 @@ pub struct Entry {
     pub name: &'static str,
     call: Call,
     change: Option<Change>,
+    chosen: Option<Chosen>,
 }
+
+/// What an operator that chooses finds at the places it gives.
+type Chosen = fn(&Arguments<'_>, &[Tensor]) -> Result<Tensor>;
 
 type Change = fn(&mut Tensor, &Arguments<'_>) -> Result<()>;
 
@@ -36,18 +40,25 @@ enum Call {
 impl Entry {
     /// An operator that gives one tensor.
     const fn one(name: &'static str, call: fn(&Arguments<'_>) -> Result<Tensor>) -> Entry {
-        Entry { name, call: Call::One(call), change: None }
+        Entry { name, call: Call::One(call), change: None, chosen: None }
     }
 
     /// An operator that gives several.
     const fn many(name: &'static str, call: fn(&Arguments<'_>) -> Result<Vec<Tensor>>) -> Entry {
-        Entry { name, call: Call::Many(call), change: None }
+        Entry { name, call: Call::Many(call), change: None, chosen: None }
     }
 
     /// With a form that changes its first argument.
     const fn in_place(self, change: Change) -> Entry {
-        let Entry { name, call, .. } = self;
-        Entry { name, call, change: Some(change) }
+        let Entry { name, call, chosen, .. } = self;
+        Entry { name, call, change: Some(change), chosen }
+    }
+
+    /// Whose second output names one of several equal elements, and torch leaves open which: a device is
+    /// asked what it finds there.
+    const fn one_of_equals(self, chosen: Chosen) -> Entry {
+        let Entry { name, call, change, .. } = self;
+        Entry { name, call, change, chosen: Some(chosen) }
     }
 
     pub(crate) fn call(&self, arguments: &Arguments<'_>) -> Result<Vec<Tensor>> {
@@ -70,6 +81,10 @@ impl Entry {
                 None => call(arguments),
             },
         }
+    }
+
+    pub(crate) fn chosen(&self) -> Option<Chosen> {
+        self.chosen
     }
 
     pub(crate) fn change(&self) -> Option<Change> {

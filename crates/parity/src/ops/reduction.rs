@@ -266,6 +266,16 @@ pub(super) const OPS: &[Entry] = &[
     Entry::many("mode", |a| {
         let (x, dim, keep) = along(a)?;
         Ok(x.mode(dim.unwrap_or(-1), keep)?.into())
+    })
+    .one_of_equals(|a, outputs| {
+        let (x, dim, keep) = along(a)?;
+        let dim = dim.unwrap_or(-1);
+        if x.dim() == 0 {
+            return Ok(x);
+        }
+        let index = if keep { outputs[1].clone() } else { outputs[1].unsqueeze(dim)? };
+        let there = x.detach()?.gather(dim, &index)?;
+        if keep { Ok(there) } else { there.squeeze_dim(dim) }
     }),
     Entry::one("quantile", |a| {
         let (x, q): (Tensor, Term) = (a.get(0, "input")?, a.get(1, "q")?);

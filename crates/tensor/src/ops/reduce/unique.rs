@@ -52,7 +52,7 @@ fn in_pieces(x: &Tensor, dim: usize, of_all: bool) -> Result<Kinds> {
     let numbers = (DType::I64, x.device());
     let none = || Tensor::zeros([0], numbers);
     if size == 0 {
-        return Ok(Kinds { values: x.clone(), inverse: none()?, counts: none()? });
+        return Ok(Kinds { values: x.copy()?, inverse: none()?, counts: none()? });
     }
     let slices = x.movedim(&[along], &[0])?.reshape([size, x.numel() / size])?;
     let mut order = Tensor::arange_with(size, numbers)?;

@@ -6,6 +6,11 @@ use crate::{DType, Result, Tensor};
 /// The samples of `x` at the places of `grid`, both as the operators take them. Derivatives are those of what
 /// it is made of.
 pub(super) fn sampled(x: &Tensor, grid: &Tensor, how: Sampling) -> Result<Tensor> {
+    let dtype = x.dtype();
+    if matches!(dtype, DType::F16 | DType::BF16) {
+        // Sums are rounded once.
+        return sampled(&x.to_dtype(DType::F32)?, &grid.to_dtype(DType::F32)?, how)?.to_dtype(dtype);
+    }
     let rank = x.dim() - 2;
     let (samples, channels) = (x.shape()[0], x.shape()[1]);
     let sizes = &x.shape()[2..];
@@ -74,9 +79,10 @@ fn taps(place: &Tensor, size: usize, how: Sampling) -> Result<Vec<Tap>> {
             Ok(vec![tap(&below, Some(share.rsub(1)?), size)?, tap(&below.add(1)?, Some(share), size)?])
         }
         Method::Nearest | Method::NearestExact => {
-            let place = bordered(&place, size, how)?.round()?.detach()?;
-            let inside = (how.border == Border::Zeros).then(|| place.ones_like()).transpose()?;
-            Ok(vec![tap(&place, inside, size)?])
+            let nearest = bordered(&place, size, how)?.round()?.detach()?;
+            // The place has a part in the result, though moving it a little changes nothing.
+            let always = nearest.full_like_with(true, DType::Bool)?;
+            Ok(vec![tap(&nearest, Some(place.ones_like()?.where_(&always, &place)?), size)?])
         }
         Method::Cubic => {
             let below = place.floor()?.detach()?;
