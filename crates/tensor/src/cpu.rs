@@ -12,7 +12,15 @@ use std::borrow::Cow;
 
 impl Tensor {
     fn buffer(&self) -> &Buffer {
-        self.storage().host().expect("the dispatcher sends host tensors to host kernels")
+        self.storage().host().unwrap_or_else(|| self.is_elsewhere())
+    }
+
+    #[cold]
+    fn is_elsewhere(&self) -> ! {
+        panic!(
+            "the elements are on {}, where the host cannot look: copy them with to(Device::CPU)",
+            self.device()
+        )
     }
 
     /// The right to read the elements, for host kernels.
