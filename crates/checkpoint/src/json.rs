@@ -4,7 +4,7 @@
 use crate::TrainingState;
 use cresset_optim::GradScalerState;
 use cresset_tensor::RandomState;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The version of what is written.
 const FORMAT: u64 = 1;
@@ -14,7 +14,9 @@ pub(crate) type Parsed<T> = Result<T, String>;
 
 /// All but tensors.
 pub(crate) fn write(state: &TrainingState) -> Value {
-    let TrainingState { step, epoch, batch, random, scaler, notes, .. } = state;
+    let TrainingState { step, epoch, batch, random, device_random, scaler, notes, .. } = state;
+    let device_random: Map<String, Value> =
+        device_random.iter().map(|(device, state)| (device.clone(), generator(state))).collect();
     let scaler = scaler.map(|scaler| {
         json!({
             "scale": float(scaler.scale),
@@ -29,10 +31,15 @@ pub(crate) fn write(state: &TrainingState) -> Value {
         "step": step,
         "epoch": epoch,
         "batch": batch,
-        "random": {"seed": random.seed, "offset": random.offset},
+        "random": generator(random),
+        "device_random": device_random,
         "scaler": scaler,
         "notes": notes,
     })
+}
+
+fn generator(state: &RandomState) -> Value {
+    json!({"seed": state.seed, "offset": state.offset})
 }
 
 fn float(value: f64) -> Value {
@@ -45,7 +52,9 @@ pub(crate) fn read(value: &Value) -> Parsed<TrainingState> {
     if format != FORMAT {
         return Err(format!("format {format} is not known, only {FORMAT}"));
     }
-    let random = member(value, "random")?;
+    // Older ones have none of devices.
+    let devices = value.get("device_random").and_then(Value::as_object).into_iter().flatten();
+    let device_random = devices.map(|(device, state)| Ok((device.clone(), read_generator(state)?)));
     let scaler = member(value, "scaler")?;
     let notes = member(value, "notes")?.as_object().ok_or("notes: expected an object")?;
     let note = |(name, text): (&String, &Value)| match text {
@@ -56,11 +65,16 @@ pub(crate) fn read(value: &Value) -> Parsed<TrainingState> {
         step: count(value, "step")?,
         epoch: count(value, "epoch")?,
         batch: count(value, "batch")?,
-        random: RandomState { seed: count(random, "seed")?, offset: count(random, "offset")? },
+        random: read_generator(member(value, "random")?)?,
+        device_random: device_random.collect::<Parsed<_>>()?,
         scaler: if scaler.is_null() { None } else { Some(read_scaler(scaler)?) },
         notes: notes.iter().map(note).collect::<Parsed<_>>()?,
         ..TrainingState::default()
     })
+}
+
+fn read_generator(value: &Value) -> Parsed<RandomState> {
+    Ok(RandomState { seed: count(value, "seed")?, offset: count(value, "offset")? })
 }
 
 fn read_scaler(value: &Value) -> Parsed<GradScalerState> {

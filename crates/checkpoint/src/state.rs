@@ -2,7 +2,7 @@
 
 use cresset_optim::schedule::ScheduleState;
 use cresset_optim::{GradScalerState, Optimizer, StateDict};
-use cresset_tensor::{RandomState, Result, random_state};
+use cresset_tensor::{RandomState, Result, random_state, random_states};
 use std::collections::BTreeMap;
 
 /// Where a training run is.
@@ -14,8 +14,10 @@ pub struct TrainingState {
     pub epoch: u64,
     /// The next batch of that epoch.
     pub batch: u64,
-    /// Where random numbers go on.
+    /// Where random numbers of the host go on.
     pub random: RandomState,
+    /// Where those of devices go on, by their names.
+    pub device_random: BTreeMap<String, RandomState>,
     /// What the optimizer keeps, and its options.
     pub optimizer: StateDict,
     /// Where the learning rates are.
@@ -33,6 +35,9 @@ impl TrainingState {
     /// If a device cannot copy what the optimizer keeps.
     pub fn of(step: u64, optimizer: &dyn Optimizer) -> Result<TrainingState> {
         let optimizer = optimizer.state_dict()?;
-        Ok(TrainingState { step, random: random_state(), optimizer, ..TrainingState::default() })
+        let devices = random_states().into_iter().filter(|(device, _)| !device.is_cpu());
+        let device_random = devices.map(|(device, state)| (device.to_string(), state)).collect();
+        let random = random_state();
+        Ok(TrainingState { step, random, device_random, optimizer, ..TrainingState::default() })
     }
 }

@@ -6,7 +6,7 @@ use crate::json;
 use cresset_nn::{Module, load_state, save_state};
 use cresset_optim::schedule::ScheduleState;
 use cresset_optim::{Optimizer, StateDict};
-use cresset_tensor::{Cause, Error, Result, Tensor, set_random_state};
+use cresset_tensor::{Cause, Error, Result, Tensor, set_random_state, set_random_state_of};
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, Read};
@@ -159,6 +159,12 @@ impl Checkpoint {
             return Err(error);
         }
         set_random_state(state.random);
+        for (name, random) in &state.device_random {
+            // A run may go on where that device is not.
+            if let Ok(device) = name.parse() {
+                set_random_state_of(device, *random);
+            }
+        }
         Ok(state)
     }
 
