@@ -5,6 +5,8 @@ use crate::{Device, Result};
 
 /// The device called `name`: `cpu`, `meta`, `npu` or `npu:1`.
 ///
+/// `npu` alone is the device that this thread has [set](cresset_npu::set_device), the first one unless another was.
+///
 /// The first time an NPU is asked for, its library is loaded; without one, the embedded
 /// simulator takes its place unless `CRESSET_NPU=hardware` forbids it.
 ///
@@ -16,7 +18,7 @@ pub fn device(name: &str) -> Result<Device> {
     }
     // Known from the start, so that whoever mistypes a name is told of it.
     Key::claim("npu");
-    let device: Device = name.parse()?;
+    let device: Device = if name == "npu" { cresset_npu::current_device() } else { name.parse()? };
     if !matches!(device, Device::CPU | Device::META) {
         crate::tensor::backend::of(device)?;
     }
