@@ -59,6 +59,11 @@ macro_rules! probed_functions {
             fn aclGetDeviceCapability(device: u32, which: i32, value: *mut i64) -> Status;
             fn aclrtDeviceCanAccessPeer(can: *mut i32, device: i32, peer: i32) -> Status;
             fn aclrtDeviceEnablePeerAccess(peer: i32, flags: u32) -> Status;
+            fn aclrtGetThreadLastTaskId(task: *mut u32) -> Status;
+            fn aclrtSetExceptionInfoCallback(callback: Option<Callback>) -> Status;
+            fn aclrtGetDeviceIdFromExceptionInfo(info: *const c_void) -> u32;
+            fn aclrtGetStreamIdFromExceptionInfo(info: *const c_void) -> u32;
+            fn aclrtGetTaskIdFromExceptionInfo(info: *const c_void) -> u32;
             fn aclrtDeviceGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) -> Status;
         }
     };

@@ -55,6 +55,9 @@ pub type RunOperator = unsafe extern "C" fn(
     stream: Stream,
 ) -> Status;
 
+/// Runs on the host in the order of a stream, or hears of a failure.
+pub type Callback = unsafe extern "C" fn(data: *mut c_void);
+
 /// The version of a package of the toolkit (`aclCANNPackageVersion`): texts ended by a zero byte.
 #[repr(C)]
 pub struct PackageVersion {

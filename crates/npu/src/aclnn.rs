@@ -8,11 +8,13 @@
 use crate::activity::launching;
 use crate::allocator::{self, Block};
 use crate::descriptor::{Argument, Site};
+use crate::launches::launched;
 use crate::status::{check, keep};
 use crate::sys;
 use cresset_acl::class::{self, Class};
 use cresset_acl::operators;
 use cresset_acl::types::{Executor, RunOperator, Status};
+use cresset_dispatch::activity::Work;
 use cresset_tensor::Result;
 use std::ffi::c_void;
 use std::ptr;
@@ -98,9 +100,10 @@ fn launch(
         }
     };
     let address = workspace.as_ref().map_or(ptr::null_mut(), |block: &Block| block.address() as *mut c_void);
-    let _launching = launching();
     // SAFETY: the plan asked for this workspace and made this executor, which runs once.
-    Ok(check(function, unsafe { run(address, bytes as u64, executor, stream.raw()) })?)
+    let launch = || unsafe { run(address, bytes as u64, executor, stream.raw()) };
+    check(function, launching(function, Work::Kernel, 0, stream, launch))?;
+    Ok(launched(function, stream)?)
 }
 
 /// Destroys a plan that will not run.

@@ -35,7 +35,7 @@ impl Backend for Npu {
     }
 
     fn pin(&self, bytes: usize) -> Result<Option<Buffer>> {
-        Ok(Some(Buffer::foreign(Box::new(Pinned::new(bytes)?), bytes)))
+        Ok(Some(Buffer::foreign(Box::new(Pinned::new(bytes, device::current_index())?), bytes)))
     }
 
     fn falls_back(&self, op: &'static str) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::status::{AclError, AclResult};
 use crate::sys::{Origin, call, loaded, text_of};
-use crate::{check_device, fork};
+use crate::{check_device, fork, launches};
 use cresset_acl::{code, constant};
 use cresset_tensor::{Device, Key, Result};
 use std::cell::Cell;
@@ -173,9 +173,14 @@ pub(crate) fn is_gone(index: u8) -> bool {
     TROUBLE.load(Relaxed) && (is_forked() || LOST[usize::from(index)].get().is_some())
 }
 
+/// The device that this thread works on, if any.
+pub(crate) fn bound() -> Option<u8> {
+    u8::try_from(BOUND.get()).ok()
+}
+
 /// Remembers that a call on this thread's device failed so that no other can succeed.
 pub(crate) fn lose(error: &AclError) {
-    if let Ok(index) = u8::try_from(BOUND.get()) {
+    if let Some(index) = bound() {
         LOST[usize::from(index)].get_or_init(|| error.clone());
         TROUBLE.store(true, Relaxed);
     }
@@ -185,7 +190,9 @@ pub(crate) fn lose(error: &AclError) {
 pub(crate) fn synchronize(index: u8) -> AclResult {
     bind(index)?;
     // SAFETY: has no preconditions.
-    unsafe { call!(aclrtSynchronizeDevice()) }
+    unsafe { call!(aclrtSynchronizeDevice()) }?;
+    launches::clear(index);
+    Ok(())
 }
 
 /// Free bytes and all bytes of a device.

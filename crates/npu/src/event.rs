@@ -112,11 +112,15 @@ impl Event {
     /// # Errors
     /// If one of them was not recorded or not reached yet, or takes no time.
     pub fn elapsed(&self, end: &Event) -> Result<Duration> {
+        Ok(Duration::from_secs_f64(self.milliseconds_to(end)?.max(0.0) / 1e3))
+    }
+
+    pub(crate) fn milliseconds_to(&self, end: &Event) -> AclResult<f64> {
         device::bind(self.device)?;
         let mut milliseconds = 0.0;
         // SAFETY: both handles are alive, the result has a place.
         unsafe { call!(aclrtEventElapsedTime(&mut milliseconds, self.raw, end.raw)) }?;
-        Ok(Duration::from_secs_f64(f64::from(milliseconds).max(0.0) / 1e3))
+        Ok(f64::from(milliseconds))
     }
 
     pub(crate) fn raw(&self) -> *mut c_void {

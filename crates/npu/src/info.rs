@@ -48,7 +48,11 @@ pub fn info() -> Result<Info, Box<dyn std::error::Error + Send + Sync>> {
 
 fn untraced(missing: Option<&LoadError>) -> Vec<String> {
     match missing {
-        Some(error) => vec![format!("everything: {error}")],
+        Some(error) => {
+            vec![format!(
+                "names of kernels, and their own times: events around each call stand in\n  {error}"
+            )]
+        }
         None => activity::untraced(),
     }
 }

@@ -18,6 +18,7 @@
 //! aclnn        operators as plain functions: plan, workspace, launch
 //! descriptor   their arguments as the library wants them described
 //! allocator    cached memory (blocks: its bookkeeping)
+//! launches     what was given to streams, to name what failed later
 //! activity     what the device did, in its own time (records, buffers)
 //! transfer     copies between the host and devices (pinned: host memory that these reach)
 //! device, stream, event, memory   handles as values that clean up
@@ -30,6 +31,7 @@
 //! |---|---|
 //! | `CRESSET_NPU` | `hardware`, `sim` or `auto`: hardware if its library is found, else what the program embeds |
 //! | `CRESSET_NPU_LIBRARY` | the library, or the directory of the vendor's libraries; must load |
+//! | `CRESSET_NPU_BLOCKING` | `1`: every launch waits until it is done, and tells what failed itself |
 //! | `CRESSET_NPU_FALLBACK` | `1`: operators without a kernel are computed by the host |
 //! | `CRESSET_NPU_VERSION` | `any`: use releases of CANN that are not known here too |
 //! | `ASCEND_HOME_PATH` | where the toolkit is, as its own script sets it |
@@ -45,6 +47,7 @@ mod fallback;
 mod fork;
 mod info;
 mod kernels;
+mod launches;
 mod memory;
 mod pinned;
 mod properties;
@@ -60,6 +63,7 @@ pub use device::{EnteredDevice, current_device, device, device_count, enter_devi
 pub use event::Event;
 pub use fallback::{host_fallback, host_fallbacks, set_host_fallback};
 pub use info::{Info, info};
+pub use launches::{LaunchedBy, launch_blocking, set_launch_blocking};
 pub use properties::{DeviceProperties, properties};
 pub use seed::{initial_seed, manual_seed, manual_seed_all, rng_state, set_rng_state};
 pub use status::AclError;
@@ -104,6 +108,7 @@ pub fn init(library: Library) -> Result<()> {
     kernels::register(key);
     cresset_tensor::backend::register(key, &backend::Npu);
     activity::register();
+    launches::watch();
     READY.get_or_init(|| found.tried);
     Ok(())
 }

@@ -42,31 +42,28 @@ const LEAST: u32 = 9;
 static CACHE: Mutex<Vec<Pinned>> = Mutex::new(Vec::new());
 
 impl Pinned {
-    /// A block of at least so many bytes, contents undefined.
-    pub(crate) fn new(bytes: usize) -> AclResult<Pinned> {
+    /// A block of at least so many bytes, contents undefined, that `device` is known to reach.
+    pub(crate) fn new(bytes: usize, device: u8) -> AclResult<Pinned> {
         let class = bytes.max(1).next_power_of_two().ilog2().max(LEAST);
-        if let Some(cached) = Pinned::cached(class)? {
+        if let Some(cached) = Pinned::cached(class) {
             return Ok(cached);
         }
-        match Pinned::from_library(class) {
-            Err(_) if Pinned::empty_cache() => Pinned::from_library(class),
+        match Pinned::from_library(class, device) {
+            Err(_) if Pinned::empty_cache() => Pinned::from_library(class, device),
             made => made,
         }
     }
 
-    /// A block of the cache with no copies under way.
-    fn cached(class: u32) -> AclResult<Option<Pinned>> {
+    /// A block of the cache with no copies under way. One whose device was lost stays where it is.
+    fn cached(class: u32) -> Option<Pinned> {
         let mut cache = CACHE.lock();
-        for at in 0..cache.len() {
-            if cache[at].class == class && cache[at].is_settled()? {
-                return Ok(Some(cache.swap_remove(at)));
-            }
-        }
-        Ok(None)
+        let is_free = |block: &Pinned| block.class == class && block.is_settled().unwrap_or(false);
+        let at = cache.iter().position(is_free)?;
+        Some(cache.swap_remove(at))
     }
 
-    fn from_library(class: u32) -> AclResult<Pinned> {
-        device::bind(device::current_index())?;
+    fn from_library(class: u32, device: u8) -> AclResult<Pinned> {
+        device::bind(device)?;
         let mut start = ptr::null_mut();
         // SAFETY: the result has a place.
         unsafe { call!(aclrtMallocHost(&mut start, 1usize << class)) }?;

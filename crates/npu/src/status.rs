@@ -3,6 +3,7 @@
 //! What goes wrong while a value is dropped is kept, and told by the next call that can.
 
 use crate::device;
+use crate::launches::{self, LaunchedBy};
 use crate::sys::{self, LoadError};
 use cresset_acl::code;
 use cresset_tensor::{Cause, Error};
@@ -30,6 +31,8 @@ pub struct AclError {
     pub name: &'static str,
     /// What the library says about it; may be empty.
     pub message: String,
+    /// Who gave the device the work that failed, if that is known.
+    pub launched_by: Option<LaunchedBy>,
 }
 
 /// The result of a call into the device's library.
@@ -58,7 +61,7 @@ impl AclError {
     pub(crate) fn forked() -> AclError {
         let message = "an npu cannot be used in a forked process: its parent has the device; start a new \
                        program instead of forking";
-        AclError { function: "fork", code: 0, name: "", message: message.to_owned() }
+        AclError { function: "fork", code: 0, name: "", message: message.to_owned(), launched_by: None }
     }
 }
 
@@ -73,6 +76,9 @@ impl fmt::Display for AclError {
         }
         if !self.message.is_empty() {
             write!(f, ": {}", self.message)?;
+        }
+        if let Some(launched_by) = self.launched_by {
+            write!(f, "; {launched_by}")?;
         }
         if self.is_lost_device() {
             return f.write_str("; the device is lost to this process: look at npu-smi, then start again");
@@ -116,9 +122,16 @@ pub(crate) fn check(function: &'static str, code: i32) -> AclResult {
     if code == code::SUCCESS { Ok(()) } else { Err(failed(function, code)) }
 }
 
+/// Codes of work that failed on a device, told by whoever waits for it.
+const FAILED_WORK: std::ops::Range<i32> = 507_000..508_000;
+
 #[cold]
 fn failed(function: &'static str, code: i32) -> AclError {
-    let error = AclError { function, code, name: code::name(code), message: sys::recent_message() };
+    let message = sys::recent_message();
+    let of_work = FAILED_WORK.contains(&code);
+    let launched_by =
+        device::bound().filter(|_| of_work).and_then(|device| launches::blamed(device, &message));
+    let error = AclError { function, code, name: code::name(code), message, launched_by };
     if error.is_lost_device() {
         device::lose(&error);
     }

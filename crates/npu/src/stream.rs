@@ -5,12 +5,14 @@
 //! [events](crate::Event) give it; only memory is kept safe without them, see
 //! [`allocator`](crate::allocator).
 
+use crate::allocator::{self, Block};
 use crate::event::{self, Event};
+use crate::launches::Log;
 use crate::status::{self, AclResult};
 use crate::sys::{call, loaded};
-use crate::{allocator, check_device, device};
+use crate::{check_device, device};
 use cresset_acl::constant::stream::{COMPLETE, FAST_LAUNCH, FAST_SYNC};
-use cresset_tensor::{Device, Result};
+use cresset_tensor::{Cause, Device, Error, Result, Tensor};
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::fmt;
@@ -50,6 +52,7 @@ struct Inner {
     device: u8,
     raw: *mut c_void,
     priority: u32,
+    log: Arc<Log>,
 }
 
 // SAFETY: a stream's handle means the same on every thread that works on its device.
@@ -66,7 +69,10 @@ impl Inner {
         let mut raw = ptr::null_mut();
         // SAFETY: the result has a place.
         unsafe { call!(aclrtCreateStreamWithConfig(&mut raw, priority, FAST_LAUNCH | FAST_SYNC)) }?;
-        Ok(Inner { device, raw, priority })
+        let mut id = 0;
+        // SAFETY: the handle was just made, the result has a place.
+        unsafe { call!(aclrtStreamGetId(raw, &mut id)) }?;
+        Ok(Inner { device, raw, priority, log: Log::new(device, id as u32) })
     }
 }
 
@@ -96,7 +102,7 @@ impl Stream {
         let known = Stream::priorities(device)?;
         if !known.contains(&priority) {
             let text = format_args!("priority {priority} is not one of {known:?}");
-            return Err(cresset_tensor::Error::new(cresset_tensor::Cause::Argument, "", text));
+            return Err(Error::new(Cause::Argument, "", text));
         }
         Ok(Stream(Held::Own(Arc::new(Inner::new(device.index, priority)?))))
     }
@@ -179,6 +185,32 @@ impl Stream {
         Ok(event)
     }
 
+    /// Lets the memory of `tensor` wait for all work of this stream so far before somebody else has it. Operators
+    /// see to that themselves; this is for work that was given to the stream by other means.
+    ///
+    /// ```
+    /// # use cresset_npu::{Library, Stream, device, init};
+    /// # use cresset_tensor::Tensor;
+    /// # init(Library::embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+    /// let (x, side) = (Tensor::ones([4], device(0))?, Stream::new(device(0))?);
+    /// side.keeps(&x)?;
+    /// drop(x); // not before `side` is done
+    /// # Ok::<(), cresset_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the tensor is not on the device of the stream.
+    pub fn keeps(&self, tensor: &Tensor) -> Result<()> {
+        let block = tensor.storage().device_memory::<Block>().filter(|_| tensor.device() == self.device());
+        let Some(block) = block else {
+            let text =
+                format_args!("a tensor on {} was given to a stream of {}", tensor.device(), self.device());
+            return Err(Error::new(Cause::Device, "", text));
+        };
+        block.used_on(self);
+        Ok(())
+    }
+
     /// Whether all work so far is done.
     ///
     /// # Errors
@@ -202,7 +234,19 @@ impl Stream {
     pub(crate) fn finish(&self) -> AclResult {
         device::bind(self.device_index())?;
         // SAFETY: the handle is alive.
-        unsafe { call!(aclrtSynchronizeStream(self.raw())) }
+        unsafe { call!(aclrtSynchronizeStream(self.raw())) }?;
+        self.log().clear();
+        Ok(())
+    }
+
+    /// As the library counts streams.
+    pub(crate) fn id(&self) -> u32 {
+        self.inner().log.stream()
+    }
+
+    #[inline]
+    pub(crate) fn log(&self) -> &Log {
+        &self.inner().log
     }
 
     /// The device whose work it queues.

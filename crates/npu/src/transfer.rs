@@ -2,12 +2,14 @@
 
 use crate::activity::launching;
 use crate::allocator::Block;
+use crate::launches::launched;
 use crate::pinned::Pinned;
 use crate::status::{self, AclResult};
 use crate::stream::{self, Stream};
 use crate::sys::{call, loaded};
 use crate::{device, event};
 use cresset_acl::constant::copy;
+use cresset_dispatch::activity::{Direction, Work};
 use cresset_tensor::backend::{Buffer, Part};
 use cresset_tensor::{Cause, Error, Result};
 use parking_lot::Mutex;
@@ -64,7 +66,7 @@ fn upload(from: &[u8], to: usize, stream: &Stream) -> AclResult {
         send(from.as_ptr(), to, from.len(), stream)?;
         return stream.finish();
     }
-    let aside = Pinned::new(from.len())?;
+    let aside = Pinned::new(from.len(), stream.device_index())?;
     // SAFETY: the block has room for these bytes, and nobody else has it.
     unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), aside.address(), from.len()) };
     send(aside.address(), to, from.len(), stream)?;
@@ -98,20 +100,28 @@ fn download(from: usize, to: &mut [u8], stream: &Stream) -> AclResult {
 
 /// Queues a copy of `bytes` from the host. Who calls keeps `from` as it is until the copy is done.
 fn send(from: *const u8, to: usize, bytes: usize, stream: &Stream) -> AclResult {
-    device::bind(stream.device_index())?;
-    let _launching = launching();
     let (from, to) = (from.cast::<c_void>(), to as *mut c_void);
     // SAFETY: `from` is readable for `bytes` until the copy is done, as the callers see to.
-    unsafe { call!(aclrtMemcpyAsync(to, bytes, from, bytes, copy::HOST_TO_DEVICE, stream.raw())) }
+    queue(bytes, Direction::HostToDevice, stream, || unsafe {
+        call!(aclrtMemcpyAsync(to, bytes, from, bytes, copy::HOST_TO_DEVICE, stream.raw()))
+    })
 }
 
 /// Queues a copy of `bytes` to the host. Who calls lets nobody touch `to` until the copy is done.
 fn fetch(from: usize, to: *mut u8, bytes: usize, stream: &Stream) -> AclResult {
-    device::bind(stream.device_index())?;
-    let _launching = launching();
     let (from, to) = (from as *const c_void, to.cast::<c_void>());
     // SAFETY: `to` is writable for `bytes` until the copy is done, as the callers see to.
-    unsafe { call!(aclrtMemcpyAsync(to, bytes, from, bytes, copy::DEVICE_TO_HOST, stream.raw())) }
+    queue(bytes, Direction::DeviceToHost, stream, || unsafe {
+        call!(aclrtMemcpyAsync(to, bytes, from, bytes, copy::DEVICE_TO_HOST, stream.raw()))
+    })
+}
+
+/// Queues a copy, and lets those know of it who want to.
+fn queue(bytes: usize, direction: Direction, stream: &Stream, copy: impl FnOnce() -> AclResult) -> AclResult {
+    const FUNCTION: &str = "aclrtMemcpyAsync";
+    device::bind(stream.device_index())?;
+    launching(FUNCTION, Work::Copy { direction }, bytes, stream, copy)?;
+    launched(FUNCTION, stream)
 }
 
 /// Copies from one device to another: directly if one reaches the other's memory, else through the host.
@@ -128,14 +138,12 @@ fn between(from: Part<'_>, to: Part<'_>) -> Result<()> {
     before.mark(&target)?;
     before.reach()?;
     event::spare(before);
-    device::bind(source.device_index())?;
-    {
-        let _launching = launching();
-        let (from_address, to_address) = (from_address as *const c_void, to_address as *mut c_void);
-        let (bytes, kind) = (from.bytes, copy::DEVICE_TO_DEVICE);
-        // SAFETY: both are device memory of `bytes`, alive until the stream is done below.
-        unsafe { call!(aclrtMemcpyAsync(to_address, bytes, from_address, bytes, kind, source.raw())) }?;
-    }
+    let (from_address, to_address) = (from_address as *const c_void, to_address as *mut c_void);
+    let (bytes, kind) = (from.bytes, copy::DEVICE_TO_DEVICE);
+    // SAFETY: both are device memory of `bytes`, alive until the stream is done below.
+    queue(bytes, Direction::DeviceToDevice, &source, || unsafe {
+        call!(aclrtMemcpyAsync(to_address, bytes, from_address, bytes, kind, source.raw()))
+    })?;
     Ok(source.finish()?)
 }
 

@@ -1,4 +1,5 @@
-//! What the device did, in its own time: the tracing library's records as activities.
+//! What the device did, in its own time: the tracing library's records as activities, or where there is no such
+//! library, events around every launch ([`timed`]).
 //!
 //! While someone collects, every launch is made under one lock with the number of the call
 //! it belongs to pushed, because the library has one stack of such numbers for the whole
@@ -7,12 +8,14 @@
 mod buffers;
 mod join;
 mod records;
+mod timed;
 
 use crate::status;
+use crate::stream::Stream;
 use crate::sys::{self, Tracing};
 use crate::{allocator, device};
 use cresset_acl::record::{external, kind, result};
-use cresset_dispatch::activity::{self, Activity, Failure, Properties, Source};
+use cresset_dispatch::activity::{self, Activity, Failure, Properties, Source, Work};
 use cresset_dispatch::observe;
 use join::Join;
 use parking_lot::{Mutex, MutexGuard};
@@ -20,7 +23,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Makes the devices' activities known, once.
@@ -31,16 +34,40 @@ pub(crate) fn register() {
     });
 }
 
-static COLLECTING: AtomicBool = AtomicBool::new(false);
+/// How activities are collected now.
+static COLLECTING: AtomicU8 = AtomicU8::new(OFF);
+const OFF: u8 = 0;
+/// The tracing library tells.
+const TRACED: u8 = 1;
+/// Events tell.
+const TIMED: u8 = 2;
 
-/// To be held while a call gives work to the device: ties the work to the current call.
+/// Makes a call that gives `work` to a stream; while someone collects, tied to the current call.
 #[inline]
-pub(crate) fn launching() -> Option<Launching> {
-    if COLLECTING.load(Relaxed) { Launching::new() } else { None }
+pub(crate) fn launching<R>(
+    function: &'static str,
+    work: Work,
+    bytes: usize,
+    stream: &Stream,
+    launch: impl FnOnce() -> R,
+) -> R {
+    match COLLECTING.load(Relaxed) {
+        OFF => launch(),
+        TRACED => {
+            let _tied = Launching::new();
+            launch()
+        }
+        _ => {
+            let mut timed = timed::Launching::new(function, work, bytes as u64, stream);
+            let result = launch();
+            timed.finish(stream);
+            result
+        }
+    }
 }
 
-/// Guard of [`launching`].
-pub(crate) struct Launching {
+/// Ties the launches that are made while it lives to the current call.
+struct Launching {
     tracing: &'static Tracing,
     is_pushed: bool,
     /// Others wait, also if nothing is pushed: their number must not cover this launch.
@@ -103,7 +130,11 @@ struct Devices;
 
 impl Source for Devices {
     fn start(&self) -> Result<(), Failure> {
-        let tracing = tracing()?;
+        let Some(tracing) = tracing()? else {
+            timed::clear();
+            COLLECTING.store(TIMED, Relaxed);
+            return Ok(());
+        };
         let mut slot = STATE.lock();
         let state = slot.get_or_insert_default();
         if state.subscriber.is_some() {
@@ -124,12 +155,15 @@ impl Source for Devices {
         };
         state.subscriber = Some(subscriber);
         state.join = Join::default();
-        COLLECTING.store(true, Relaxed);
+        COLLECTING.store(TRACED, Relaxed);
         Ok(())
     }
 
     fn drain(&self, sink: &mut dyn FnMut(Activity)) -> Result<(), Failure> {
-        let tracing = tracing()?;
+        let Some(tracing) = tracing()? else {
+            timed::take(true, sink);
+            return Ok(());
+        };
         // A kernel that failed is not the profiler's news; the next call that waits tells it.
         allocator::in_use().for_each(|index| status::keep(device::synchronize(index)));
         let mut slot = STATE.lock();
@@ -140,7 +174,10 @@ impl Source for Devices {
     }
 
     fn poll(&self, sink: &mut dyn FnMut(Activity)) -> Result<(), Failure> {
-        let tracing = tracing()?;
+        let Some(tracing) = tracing()? else {
+            timed::take(false, sink);
+            return Ok(());
+        };
         let mut slot = STATE.lock();
         let state = slot.get_or_insert_default();
         flush(tracing)?;
@@ -150,8 +187,11 @@ impl Source for Devices {
     }
 
     fn stop(&self) -> Result<(), Failure> {
-        let tracing = tracing()?;
-        COLLECTING.store(false, Relaxed);
+        COLLECTING.store(OFF, Relaxed);
+        let Some(tracing) = tracing()? else {
+            timed::clear();
+            return Ok(());
+        };
         let mut slot = STATE.lock();
         let state = slot.get_or_insert_default();
         let Some(subscriber) = state.subscriber.take() else { return Ok(()) };
@@ -170,9 +210,10 @@ impl Source for Devices {
     }
 }
 
-fn tracing() -> Result<&'static Tracing, Failure> {
+/// The tracing library, if there is one.
+fn tracing() -> Result<Option<&'static Tracing>, Failure> {
     let loaded = sys::try_loaded().ok_or("call npu::init first")?;
-    loaded.tracing.as_ref().map_err(|error| error.clone().into())
+    Ok(loaded.tracing.as_ref().ok())
 }
 
 /// Starts to collect; returns what cannot be collected, and why.

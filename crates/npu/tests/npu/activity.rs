@@ -179,3 +179,49 @@ fn threads_do_not_mix_up_their_calls() {
         source().stop().unwrap();
     });
 }
+
+#[test]
+fn without_the_tracing_library_events_tell_the_times() {
+    alone("activity::without_the_tracing_library_events_tell_the_times", &[], || {
+        init(Library::embedded("untraced", |name| match name.starts_with("mspti") {
+            true => None,
+            false => cresset_npu_sim::symbol(name),
+        }))
+        .unwrap();
+        let npu = cresset_npu::device(0);
+        assert!(info().unwrap().untraced[0].starts_with("names of kernels"));
+        let slot = Slot::claim(&NAMES).expect("a slot is free");
+        slot.set_active(true);
+        source().start().unwrap();
+        let x = numbers(&[64, 64], 1).to(npu).unwrap();
+        x.mm(&x).unwrap().exp().unwrap().to_vec::<f32>().unwrap();
+        slot.set_active(false);
+        let activities = drained();
+        let works: Vec<(&str, String)> = activities
+            .iter()
+            .filter(|activity| activity.work != Work::Launch)
+            .map(|activity| (activity.name.as_str(), name_of(activity.call)))
+            .collect();
+        let pair = |name, call: &str| (name, call.to_owned());
+        assert_eq!(
+            works[..3],
+            [pair("Memcpy", "aten::copy_"), pair("Mm", "aten::mm"), pair("Exp", "aten::exp")]
+        );
+        assert_eq!(works.len(), 4, "{works:?}");
+        for work in activities.iter().filter(|activity| activity.work != Work::Launch) {
+            let launch = activities
+                .iter()
+                .find(|launch| launch.work == Work::Launch && launch.correlation == work.correlation);
+            let launch = launch.expect("every piece of work was launched");
+            assert!(launch.start <= work.start && work.start <= work.end, "{launch:?} {work:?}");
+            assert_eq!(launch.call, work.call);
+        }
+        let ends: Vec<u64> = activities.iter().filter(|a| a.work != Work::Launch).map(|a| a.end).collect();
+        assert!(ends.is_sorted(), "a stream works in order");
+        source().stop().unwrap();
+        x.add(1).unwrap();
+        source().start().unwrap();
+        assert!(drained().is_empty());
+        source().stop().unwrap();
+    });
+}

@@ -2,6 +2,7 @@
 
 mod activity;
 mod allocator;
+mod faults;
 mod layers;
 mod library;
 mod operators;

@@ -14,19 +14,28 @@ pub(crate) fn npu() -> Device {
 /// Runs `body` in a process of its own, with these variables: it is about what a process has
 /// one of. `test` is the full name of the calling test.
 pub(crate) fn alone(test: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
+    alone_each(test, &[variables.to_vec()], body);
+}
+
+/// As [`alone`], in one process after the other, each with variables of its own.
+pub(crate) fn alone_each(test: &str, variables: &[Vec<(&str, &str)>], body: impl FnOnce()) {
     const MARK: &str = "CRESSET_TEST_ALONE";
     if std::env::var(MARK).is_ok_and(|name| name == test) {
         return body();
     }
+    variables.iter().for_each(|variables| start(test, MARK, variables));
+}
+
+fn start(test: &str, mark: &str, variables: &[(&str, &str)]) {
     let program = std::env::current_exe().expect("a test knows its program");
     let output = Command::new(program)
         .args([test, "--exact", "--nocapture"])
-        .env(MARK, test)
+        .env(mark, test)
         .envs(variables.iter().copied())
         .output()
         .expect("a test can be started again");
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "{test}: {text}");
+    assert!(output.status.success() && text.contains("1 passed"), "{test} {variables:?}: {text}");
 }
 
 /// Numbers that are small, different, and the same every time.

@@ -2,7 +2,8 @@
 
 use crate::support::{alone, npu, numbers};
 use cresset_npu::{Stream, host_fallbacks, set_host_fallback, synchronize};
-use cresset_tensor::{Cause, DType, Device, Tensor, To};
+use cresset_tensor::ops::{MultilabelMarginLoss, Reduction};
+use cresset_tensor::{Cause, DType, Device, Op, Tensor, To};
 
 fn later(device: Device) -> To {
     To { device: Some(device), non_blocking: true, ..To::default() }
@@ -116,19 +117,22 @@ fn a_copy_between_devices_comes_after_the_work_on_both() {
 fn an_operator_without_a_kernel_is_an_error_unless_the_host_may_compute_it() {
     alone("transfers::an_operator_without_a_kernel_is_an_error_unless_the_host_may_compute_it", &[], || {
         let npu = npu();
-        let x = numbers(&[6], 1);
-        let there = x.to(npu).unwrap();
-        let error = there.mode(0, false).unwrap_err();
+        let (x, target) = (numbers(&[2, 3], 1), Tensor::new([[1i64, -1, 0], [0, 2, -1]]).unwrap());
+        let (there, aim) = (x.to(npu).unwrap(), target.to(npu).unwrap());
+        let op = || MultilabelMarginLoss { reduction: Reduction::None };
+        let error = op().call([&there, &aim]).unwrap_err();
         assert_eq!(error.cause(), Cause::NoKernel);
-        assert!(error.to_string().starts_with("aten::mode: no kernel for npu"), "{error}");
+        assert!(
+            error.to_string().starts_with("aten::multilabel_margin_loss_forward: no kernel for npu"),
+            "{error}"
+        );
         set_host_fallback(true);
-        let [values, indices] = there.mode(0, false).unwrap();
-        assert_eq!((values.device(), indices.device()), (npu, npu));
-        let [expected, at] = x.mode(0, false).unwrap();
-        assert_eq!(values.to_vec::<f32>().unwrap(), expected.to_vec::<f32>().unwrap());
-        assert_eq!(indices.to_vec::<i64>().unwrap(), at.to_vec::<i64>().unwrap());
-        assert_eq!(host_fallbacks(), [("aten::mode", 1)]);
+        let loss = op().call([&there, &aim]).unwrap();
+        assert_eq!(loss.device(), npu);
+        let expected = op().call([&x, &target]).unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(loss.to_vec::<f32>().unwrap(), expected);
+        assert_eq!(host_fallbacks(), [("aten::multilabel_margin_loss_forward", 1)]);
         set_host_fallback(false);
-        assert!(there.mode(0, false).is_err());
+        assert!(op().call([&there, &aim]).is_err());
     });
 }
