@@ -6,6 +6,7 @@ mod gpt;
 mod harness;
 mod lenet;
 mod mlp;
+mod npu;
 mod optimizer;
 mod profiler;
 mod stream;
@@ -47,8 +48,17 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if harness.mode == Mode::First {
         return Ok(tiny::first()?);
     }
-    let workloads =
-        [gemm::run, tiny::run, stream::run, mlp::run, lenet::run, gpt::run, optimizer::run, profiler::run];
+    let workloads = [
+        gemm::run,
+        tiny::run,
+        stream::run,
+        mlp::run,
+        lenet::run,
+        gpt::run,
+        optimizer::run,
+        profiler::run,
+        npu::run,
+    ];
     for measure in workloads {
         measure(&mut harness)?;
     }
