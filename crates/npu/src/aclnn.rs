@@ -4,6 +4,20 @@
 //! the plan into a stream. The protocol is written once, here: describe the arguments, plan,
 //! find workspace, launch, destroy the descriptions. A function returns when the work is
 //! queued. Its tensors may be dropped then, since their memory is reused in stream order.
+//!
+//! Kernels of operators of your own are made of these, as those here are. Outputs are the last
+//! arguments, and exist already.
+//!
+//! ```
+//! use cresset_npu::{Library, aclnn, device, init};
+//! use cresset_tensor::{Output, Spec, Tensor};
+//! # init(Library::embedded(cresset_npu_sim::NAME, cresset_npu_sim::symbol))?;
+//! let x = Tensor::new([1.0f32, 4.0])?.to(device(0))?;
+//! let out = Tensor::allocate(Spec::like(&x), x.device())?;
+//! aclnn::sqrt(&x, &out)?;
+//! assert_eq!(out.to_vec::<f32>()?, [1.0, 2.0]);
+//! # Ok::<(), cresset_tensor::Error>(())
+//! ```
 
 use crate::activity::launching;
 use crate::allocator::{self, Block};
@@ -23,9 +37,11 @@ use std::sync::OnceLock;
 macro_rules! functions {
     ($($name:ident = $symbol:ident($($argument:ident: $class:ident),* $(,)?);)*) => {$(
         #[doc = concat!("`", stringify!($symbol), "` on the stream that this thread fills.")]
+        ///
+        /// # Errors
+        /// If a tensor is elsewhere, the library lacks the function, or it refuses what it is given.
         #[allow(clippy::too_many_arguments, reason = "as many as the operator has")]
-        #[allow(dead_code, reason = "the table also serves operators that no kernel uses yet")]
-        pub(crate) fn $name($($argument: <class::$class as Argument>::Given<'_>),*) -> Result<()> {
+        pub fn $name($($argument: <class::$class as Argument>::Given<'_>),*) -> Result<()> {
             type Plan = unsafe extern "C" fn(
                 $(<class::$class as Class>::Raw,)*
                 *mut u64,

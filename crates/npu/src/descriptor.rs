@@ -18,7 +18,7 @@ use std::ffi::CStr;
 
 /// Where a call happens: the device of its tensors, and the stream this thread fills there.
 #[derive(Default)]
-pub(crate) struct Site(Option<Stream>);
+pub struct Site(Option<Stream>);
 
 impl Site {
     /// Joins a tensor to the call; the first one decides where it happens.
@@ -42,7 +42,7 @@ impl Site {
 }
 
 /// A class of arguments from the side of Rust.
-pub(crate) trait Argument: Class {
+pub trait Argument: Class {
     /// What the caller gives.
     type Given<'a>;
     /// What is kept while the call lasts.
@@ -56,7 +56,7 @@ pub(crate) trait Argument: Class {
 macro_rules! descriptions {
     ($($(#[$doc:meta])* $name:ident($handle:ty), $destroy:ident;)*) => {$(
         $(#[$doc])*
-        pub(crate) struct $name(*mut $handle);
+        pub struct $name(*mut $handle);
 
         impl Drop for $name {
             fn drop(&mut self) {
@@ -77,7 +77,7 @@ descriptions! {
 }
 
 /// Tensors, described: the list owns them.
-pub(crate) struct TensorListDescription(*mut TensorListHandle);
+pub struct TensorListDescription(*mut TensorListHandle);
 
 impl Drop for TensorListDescription {
     fn drop(&mut self) {

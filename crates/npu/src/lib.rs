@@ -36,7 +36,7 @@
 //! | `CRESSET_NPU_VERSION` | `any`: use releases of CANN that are not known here too |
 //! | `ASCEND_HOME_PATH` | where the toolkit is, as its own script sets it |
 
-mod aclnn;
+pub mod aclnn;
 mod activity;
 mod allocator;
 mod backend;
