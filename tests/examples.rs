@@ -87,7 +87,9 @@ examples! {
     data_runs = "05_data";
     checkpoints_runs = "06_checkpoints";
     profiling_runs = "07_profiling";
+    npu_runs = "08_npu";
     custom_op_runs = "09_custom_op";
+    custom_op_on_npu_runs = "10_custom_op_on_npu";
 }
 
 #[test]
