@@ -94,3 +94,13 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../docs/nn.md")]
 struct GuideToModels;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tensors.md")]
+struct GuideToTensors;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/autograd.md")]
+struct GuideToAutograd;
