@@ -41,10 +41,20 @@ classes! {
     OptionalIntArray = *const IntArrayHandle;
     /// Truth values on the host.
     BoolArray = *const BoolArrayHandle;
+    /// Truth values on the host, or null.
+    OptionalBoolArray = *const BoolArrayHandle;
     /// A list of tensors.
     TensorList = *const TensorListHandle;
+    /// A list of tensors, or null.
+    OptionalTensorList = *const TensorListHandle;
+    /// Floats on the host.
+    FloatArray = *const FloatArrayHandle;
+    /// A list of numbers on the host.
+    ScalarList = *const ScalarListHandle;
     /// Text, ended by a zero byte.
     Text = *const c_char;
+    /// Text, ended by a zero byte, or null.
+    OptionalText = *const c_char;
 }
 
 /// An element type; see [`constant::dtype`](crate::constant::dtype).

@@ -6,6 +6,9 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $value:literal, $c:literal;)*) => {
         $($(#[$doc])* pub const $name: Status = $value;)*
 
+        /// Every code and the vendor's name of it.
+        pub const ALL: &[(Status, &str)] = &[$(($value, $c)),*];
+
         /// The vendor's name of a code; empty for one that we do not know.
         pub fn name(code: Status) -> &'static str {
             match code {
@@ -39,10 +42,28 @@ codes! {
     RT_STREAM_CONTEXT = 107003, "ACL_ERROR_RT_STREAM_CONTEXT";
     /// The event has no time yet.
     RT_EVENT_TIMESTAMP_INVALID = 107006, "ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID";
+    /// A timestamp before that of the start.
+    RT_EVENT_TIMESTAMP_REVERSAL = 107007, "ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL";
+    /// The stream is subscribed, or is not.
+    RT_STREAM_SUBSCRIBE = 107011, "ACL_ERROR_RT_STREAM_SUBSCRIBE";
+    /// The thread is subscribed, or is not.
+    RT_THREAD_SUBSCRIBE = 107012, "ACL_ERROR_RT_THREAD_SUBSCRIBE";
+    /// Nobody subscribed to callbacks of the stream.
+    RT_STREAM_NO_CB_REG = 107015, "ACL_ERROR_RT_STREAM_NO_CB_REG";
     /// A handle that is not alive.
     RT_INVALID_HANDLE = 107017, "ACL_ERROR_RT_INVALID_HANDLE";
+    /// Nothing was reported in time.
+    RT_WAIT_TIMEOUT = 107019, "ACL_ERROR_RT_WAIT_TIMEOUT";
+    /// A task took too long.
+    RT_TASK_TIMEOUT = 107020, "ACL_ERROR_RT_TASK_TIMEOUT";
+    /// The work of the device was given up.
+    RT_DEVICE_TASK_ABORT = 107022, "ACL_ERROR_RT_DEVICE_TASK_ABORT";
+    /// The work of the stream was given up.
+    RT_STREAM_ABORT = 107023, "ACL_ERROR_RT_STREAM_ABORT";
     /// The host is out of memory.
     BAD_ALLOC = 200000, "ACL_ERROR_BAD_ALLOC";
+    /// The function is there, but not offered.
+    API_NOT_SUPPORT = 200001, "ACL_ERROR_API_NOT_SUPPORT";
     /// This device or version cannot do it.
     FEATURE_UNSUPPORTED = 200006, "ACL_ERROR_FEATURE_UNSUPPORTED";
     /// The runtime cannot do it.
@@ -59,10 +80,14 @@ codes! {
     RT_INTERNAL_ERROR = 507000, "ACL_ERROR_RT_INTERNAL_ERROR";
     /// The device does not answer any more.
     RT_LOST_HEARTBEAT = 507010, "ACL_ERROR_RT_LOST_HEARTBEAT";
+    /// No callback came in time.
+    RT_REPORT_TIMEOUT = 507012, "ACL_ERROR_RT_REPORT_TIMEOUT";
     /// A kernel ran too long.
     RT_AICORE_TIMEOUT = 507014, "ACL_ERROR_RT_AICORE_TIMEOUT";
     /// A kernel failed.
     RT_AICORE_EXCEPTION = 507015, "ACL_ERROR_RT_AICORE_EXCEPTION";
+    /// A kernel for vectors failed.
+    RT_VECTOR_CORE_EXCEPTION = 507035, "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION";
     /// Waiting for a stream took too long.
     RT_STREAM_SYNC_TIMEOUT = 507046, "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT";
     /// Waiting for an event took too long.
@@ -77,6 +102,10 @@ codes! {
     RT_LINK_ERROR = 507056, "ACL_ERROR_RT_LINK_ERROR";
     /// The driver failed within itself.
     RT_DRV_INTERNAL_ERROR = 507899, "ACL_ERROR_RT_DRV_INTERNAL_ERROR";
+    /// Host memory is known to the device already.
+    HOST_MEMORY_ALREADY_REGISTERED = 507910, "ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED";
+    /// Host memory is not known to the device.
+    HOST_MEMORY_NOT_REGISTERED = 507911, "ACL_ERROR_HOST_MEMORY_NOT_REGISTERED";
     /// An operator was given a null where something must be.
     NN_PARAM_NULLPTR = 161001, "ACLNN_ERR_PARAM_NULLPTR";
     /// An operator was given dtypes, shapes or formats that it cannot take.

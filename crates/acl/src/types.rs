@@ -47,6 +47,16 @@ pub type BufferCompleted = unsafe extern "C" fn(buffer: *mut u8, size: usize, va
 /// Hears of runtime calls; not used, so the signature stays open.
 pub type ActivityCallback = *const c_void;
 
+/// Runs on the host in the order of a stream, or hears of a failure.
+pub type Callback = unsafe extern "C" fn(data: *mut c_void);
+/// Hears that a device changes its state.
+pub type DeviceCallback = unsafe extern "C" fn(device: i32, state: i32, data: *mut c_void);
+/// Hears that a stream changes its state.
+pub type StreamCallback = unsafe extern "C" fn(stream: Stream, state: i32, data: *mut c_void);
+
+/// A group of ranks that communicate (`HcclComm`).
+pub type Communicator = *mut c_void;
+
 /// Runs one planned operator: the second function of every pair.
 pub type RunOperator = unsafe extern "C" fn(
     workspace: *mut c_void,
@@ -54,9 +64,6 @@ pub type RunOperator = unsafe extern "C" fn(
     executor: *mut Executor,
     stream: Stream,
 ) -> Status;
-
-/// Runs on the host in the order of a stream, or hears of a failure.
-pub type Callback = unsafe extern "C" fn(data: *mut c_void);
 
 /// The version of a package of the toolkit (`aclCANNPackageVersion`): texts ended by a zero byte.
 #[repr(C)]
