@@ -49,6 +49,10 @@ impl Record for record::Api {}
 impl Record for record::Memset {}
 impl Record for record::Memcpy {}
 impl Record for record::ExternalCorrelation {}
+impl Record for record::Marker {}
+impl Record for record::Hccl {}
+impl Record for record::Memory {}
+impl Record for record::Communication {}
 
 /// Appends a record; it is dropped if the client has no buffer for it.
 pub(crate) fn write<R: Record>(record: R) {
@@ -139,10 +143,14 @@ pub(crate) unsafe fn next(buffer: *mut u8, valid: usize) -> Result<*mut u8, i32>
 fn size_of_kind(kind: u32) -> Option<usize> {
     Some(match kind {
         kind::KERNEL => size_of::<record::Kernel>(),
-        kind::API => size_of::<record::Api>(),
+        kind::API | kind::ACL_API | kind::NODE_API | kind::RUNTIME_API => size_of::<record::Api>(),
         kind::MEMSET => size_of::<record::Memset>(),
         kind::MEMCPY => size_of::<record::Memcpy>(),
         kind::EXTERNAL_CORRELATION => size_of::<record::ExternalCorrelation>(),
+        kind::MARKER => size_of::<record::Marker>(),
+        kind::HCCL => size_of::<record::Hccl>(),
+        kind::MEMORY => size_of::<record::Memory>(),
+        kind::COMMUNICATION => size_of::<record::Communication>(),
         _ => return None,
     })
 }

@@ -3,14 +3,16 @@
 use crate::device::Device;
 use crate::error::{Failure, Result, fail};
 use crate::handle::Handles;
-use crate::stream::{STREAMS, Stream};
+use crate::process;
+use crate::stream::{self, Poison, STREAMS, Stream};
 use cresset_acl::code;
 use parking_lot::Mutex;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Contexts by handle.
-static CONTEXTS: Handles<Context> = Handles::new(3);
+static CONTEXTS: Handles<Context> = Handles::new(3, "context");
 
 thread_local! {
     /// A handle, so that a context which ends is gone for every thread.
@@ -24,14 +26,19 @@ pub(crate) struct Context {
     /// What the null stream stands for.
     default: usize,
     streams: Mutex<Vec<usize>>,
+    poison: Arc<Poison>,
+    /// What `aclrtCtxSetSysParamOpt` was told.
+    pub(crate) parameters: Mutex<BTreeMap<i32, i64>>,
 }
 
 impl Context {
     /// Makes a context with its default stream; gives its handle.
     pub(crate) fn create(device: &'static Device) -> usize {
         let handle = CONTEXTS.insert_with(|handle| {
-            let default = STREAMS.insert(Stream::new(device, handle));
-            Context { device, handle, default, streams: Mutex::new(vec![default]) }
+            let poison = Arc::<Poison>::default();
+            let default = STREAMS.insert(Stream::new(device, handle, poison.clone(), 0, 0));
+            let streams = Mutex::new(vec![default]);
+            Context { device, handle, default, streams, poison, parameters: Mutex::default() }
         });
         let context = CONTEXTS.get(handle).expect("it was just made");
         device.watch(&STREAMS.get(context.default).expect("it was just made"));
@@ -41,7 +48,8 @@ impl Context {
     /// Finishes the work of all its streams, and ends them and the context.
     pub(crate) fn destroy(handle: usize) -> Result {
         let context = CONTEXTS.remove(handle).ok_or_else(unknown)?;
-        for stream in context.streams.lock().drain(..).filter_map(|stream| STREAMS.remove(stream)) {
+        let streams: Vec<usize> = context.streams.lock().drain(..).collect();
+        for stream in streams.into_iter().filter_map(|stream| STREAMS.remove(stream)) {
             stream.close();
         }
         Ok(())
@@ -53,6 +61,7 @@ impl Context {
 
     /// What this thread works on.
     pub(crate) fn current() -> Result<Arc<Context>> {
+        process::expect_no_fork()?;
         CONTEXTS.get(CURRENT.get()).ok_or_else(|| {
             Failure::new(code::RT_CONTEXT_NULL, "this thread has no context: call aclrtSetDevice on it first")
         })
@@ -68,24 +77,35 @@ impl Context {
         CURRENT.set(handle);
     }
 
-    pub(crate) fn new_stream(&self) -> usize {
-        let handle = STREAMS.insert(Stream::new(self.device, self.handle));
+    pub(crate) fn new_stream(&self, priority: u32, flags: u32) -> Result<usize> {
+        if self.device.stream_count() >= stream::MOST {
+            fail!(code::RT_NO_STREAM_RESOURCE, "a device has {} streams, and no more", stream::MOST);
+        }
+        let stream = Stream::new(self.device, self.handle, self.poison.clone(), priority, flags);
+        let handle = STREAMS.insert(stream);
         self.streams.lock().push(handle);
         self.device.watch(&STREAMS.get(handle).expect("it was just made"));
-        handle
+        Ok(handle)
     }
 
-    /// Finishes the work of a stream and ends it.
-    pub(crate) fn end_stream(&self, handle: usize) -> Result {
+    /// Ends a stream: finishes its work, or gives it up at once.
+    pub(crate) fn end_stream(&self, handle: usize, finish: bool) -> Result {
         self.stream(handle)?;
         if handle == 0 || handle == self.default {
             fail!(code::RT_PARAM_INVALID, "the default stream cannot be destroyed");
         }
         self.streams.lock().retain(|&stream| stream != handle);
-        if let Some(stream) = STREAMS.remove(handle) {
-            stream.close();
+        match STREAMS.remove(handle) {
+            Some(stream) if finish => stream.close(),
+            Some(stream) => stream.close_now(),
+            None => {}
         }
         Ok(())
+    }
+
+    /// The handle that the null stream stands for.
+    pub(crate) fn default_stream(&self) -> usize {
+        self.default
     }
 
     /// The stream of a handle of this context; null is the default stream.

@@ -7,6 +7,7 @@ use crate::memory::Memory;
 use crate::stream::Stream;
 use cresset_acl::code;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::Instant;
 
@@ -16,6 +17,8 @@ pub(crate) struct Device {
     pub(crate) memory: Memory,
     streams: Mutex<Vec<Weak<Stream>>>,
     primary: Mutex<Primary>,
+    /// Devices whose memory this one may reach.
+    peers: Mutex<BTreeSet<usize>>,
 }
 
 /// The context that `aclrtSetDevice` selects, and how often it did.
@@ -33,6 +36,7 @@ impl Device {
             memory: Memory::new(CONFIG.memory),
             streams: Mutex::new(Vec::new()),
             primary: Mutex::new(Primary { uses: 0, context: 0 }),
+            peers: Mutex::default(),
         }
     }
 
@@ -89,6 +93,57 @@ impl Device {
     pub(crate) fn is_primary(&self, context: usize) -> bool {
         let primary = self.primary.lock();
         primary.uses > 0 && primary.context == context
+    }
+
+    /// Whether the shared context is in use.
+    pub(crate) fn is_open(&self) -> bool {
+        self.primary.lock().uses > 0
+    }
+
+    /// Lets this device reach the memory of another.
+    pub(crate) fn enable_peer(&self, peer: &Device) -> Result {
+        if peer.id == self.id {
+            fail!(code::RT_PARAM_INVALID, "device {} is no peer of itself", self.id);
+        }
+        self.peers.lock().insert(peer.id);
+        Ok(())
+    }
+
+    pub(crate) fn disable_peer(&self, peer: &Device) -> Result {
+        if !self.peers.lock().remove(&peer.id) {
+            fail!(code::RT_PARAM_INVALID, "device {} did not reach device {}", self.id, peer.id);
+        }
+        Ok(())
+    }
+
+    /// Fails unless one of two devices may reach the other.
+    pub(crate) fn expect_peers(&self, other: &Device) -> Result {
+        if self.peers.lock().contains(&other.id) || other.peers.lock().contains(&self.id) {
+            return Ok(());
+        }
+        fail!(
+            code::RT_PARAM_INVALID,
+            "a copy between devices {} and {} needs aclrtDeviceEnablePeerAccess first",
+            self.id,
+            other.id
+        );
+    }
+
+    /// Gives up all work that waits.
+    pub(crate) fn abort(&self) {
+        let streams: Vec<_> = self.streams.lock().iter().filter_map(Weak::upgrade).collect();
+        streams.iter().for_each(|stream| stream.abort(code::RT_DEVICE_TASK_ABORT));
+    }
+
+    /// How many streams there are.
+    pub(crate) fn stream_count(&self) -> usize {
+        self.streams.lock().iter().filter(|stream| stream.strong_count() > 0).count()
+    }
+
+    /// How many streams have work.
+    pub(crate) fn busy_streams(&self) -> usize {
+        let streams: Vec<_> = self.streams.lock().iter().filter_map(Weak::upgrade).collect();
+        streams.iter().filter(|stream| !stream.is_complete()).count()
     }
 
     pub(crate) fn watch(&self, stream: &Arc<Stream>) {

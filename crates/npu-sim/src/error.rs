@@ -1,10 +1,10 @@
 //! Failures: a code for the caller, and the text that `aclGetRecentErrMsg` gives.
 
-use crate::fault;
+use crate::{calls, fault};
 use cresset_acl::code;
 use cresset_acl::types::{Status, c_char};
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -39,18 +39,29 @@ pub(crate) use fail;
 thread_local! {
     static PENDING: RefCell<Option<CString>> = const { RefCell::new(None) };
     static SHOWN: RefCell<Option<CString>> = const { RefCell::new(None) };
+    static LAST: Cell<Status> = const { Cell::new(code::SUCCESS) };
 }
 
 /// Runs the body of the C function `name`; its failure becomes a code and a text.
 pub(crate) fn call(name: &str, body: impl FnOnce() -> Result) -> Status {
-    call_or(code::RT_INTERNAL_ERROR, name, || fault::injected(name).and_then(|()| body()))
+    call_or(code::RT_INTERNAL_ERROR, name, body)
 }
 
-/// As [`call`], with the code for a panic, and without injected faults.
+/// As [`call`], with the code for a panic.
 pub(crate) fn call_or(panic: Status, name: &str, body: impl FnOnce() -> Result) -> Status {
+    match fault::injected(name) {
+        Some(fault) => call_unharmed(panic, name, || fault.around(body)),
+        None => call_unharmed(panic, name, body),
+    }
+}
+
+/// As [`call_or`], without injected faults.
+pub(crate) fn call_unharmed(panic: Status, name: &str, body: impl FnOnce() -> Result) -> Status {
+    calls::count(name);
     match contain(panic, body) {
         Ok(()) => code::SUCCESS,
-        Err(failure) => report(failure.of(name)),
+        // Both functions of an operator tell failures under its name.
+        Err(failure) => report(failure.of(name.strip_suffix("GetWorkspaceSize").unwrap_or(name))),
     }
 }
 
@@ -69,7 +80,18 @@ fn text(panic: &(dyn Any + Send)) -> &str {
 pub(crate) fn report(failure: Failure) -> Status {
     let text = CString::new(failure.message.replace('\0', " ")).unwrap_or_default();
     PENDING.set(Some(text));
+    LAST.set(failure.code);
     failure.code
+}
+
+/// The code of this thread's last failure.
+pub(crate) fn last() -> Status {
+    LAST.get()
+}
+
+/// The same, which is forgotten then.
+pub(crate) fn take_last() -> Status {
+    LAST.replace(code::SUCCESS)
 }
 
 /// This thread's last text, once; valid until the next call. Null if there is none.

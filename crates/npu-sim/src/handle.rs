@@ -13,6 +13,8 @@ const GENERATION_BITS: u32 = 32;
 /// The values that handles of one kind lead to.
 pub(crate) struct Handles<T> {
     kind: u8,
+    /// What one is called.
+    name: &'static str,
     table: Mutex<Table<T>>,
 }
 
@@ -29,9 +31,9 @@ struct Slot<T> {
 
 impl<T> Handles<T> {
     /// `kind` is the first byte of each handle: not zero, below 128.
-    pub(crate) const fn new(kind: u8) -> Handles<T> {
+    pub(crate) const fn new(kind: u8, name: &'static str) -> Handles<T> {
         assert!(kind > 0 && kind < 128);
-        Handles { kind, table: Mutex::new(Table { slots: Vec::new(), free: Vec::new() }) }
+        Handles { kind, name, table: Mutex::new(Table { slots: Vec::new(), free: Vec::new() }) }
     }
 
     /// Keeps a value that may want to know its handle.
@@ -75,6 +77,34 @@ impl<T> Handles<T> {
         Some(value)
     }
 
+    /// Whether a handle is alive.
+    pub(crate) fn holds(&self, handle: usize) -> bool {
+        self.get(handle).is_some()
+    }
+
+    /// Puts another value behind a live handle; false if it is not alive.
+    pub(crate) fn replace(&self, handle: usize, value: T) -> bool {
+        let mut table = self.table.lock();
+        let slot = self.place(handle).and_then(|place| table.slots.get_mut(place));
+        let Some(slot) = slot.filter(|slot| slot.generation == generation(handle)) else { return false };
+        let alive = slot.value.is_some();
+        if alive {
+            slot.value = Some(Arc::new(value));
+        }
+        alive
+    }
+
+    /// All values.
+    pub(crate) fn values(&self) -> Vec<Arc<T>> {
+        self.table.lock().slots.iter().filter_map(|slot| slot.value.clone()).collect()
+    }
+
+    /// What one is called, and how many are alive.
+    pub(crate) fn alive(&self) -> (&'static str, usize) {
+        let table = self.table.lock();
+        (self.name, table.slots.len() - table.free.len())
+    }
+
     fn place(&self, handle: usize) -> Option<usize> {
         let kind = handle >> (PLACE_BITS + GENERATION_BITS);
         (kind == self.kind as usize).then_some(handle & ((1 << PLACE_BITS) - 1))
@@ -91,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_removed_handle_leads_nowhere_even_when_its_place_is_taken_again() {
-        let handles = Handles::new(1);
+        let handles = Handles::new(1, "letter");
         let old = handles.insert('a');
         assert_eq!(handles.remove(old).as_deref(), Some(&'a'));
         let new = handles.insert('b');
@@ -102,7 +132,7 @@ mod tests {
 
     #[test]
     fn kinds_do_not_mix() {
-        let (one, two) = (Handles::new(1), Handles::new(2));
+        let (one, two) = (Handles::new(1, "one"), Handles::new(2, "two"));
         let handle = one.insert(());
         two.insert(());
         assert!(two.get(handle).is_none() && one.get(0).is_none() && one.get(usize::MAX).is_none());

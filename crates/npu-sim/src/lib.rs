@@ -10,7 +10,9 @@
 //!  ├─ context, device, stream, event      who works where, in which order
 //!  ├─ memory (blocks), pinned, transfer   bytes, and who may touch them
 //!  ├─ objects, plan, ops                  operators: check, plan, compute with cresset-kernels
-//!  └─ trace, buffers                      activity records
+//!  ├─ collective                          ranks that communicate, in this process or others
+//!  ├─ trace, marker, buffers              activity records
+//!  └─ pace, fault, clock, calls           when things run, fail, and how long they take
 //! ```
 //!
 //! | variable | meaning | default |
@@ -18,8 +20,15 @@
 //! | `CRESSET_SIM_DEVICES` | how many devices there are | 1 |
 //! | `CRESSET_SIM_MEMORY` | bytes of memory per device | 2 GiB |
 //! | `CRESSET_SIM_SOC` | name of the chip | `Ascend910B3 (simulated)` |
+//! | `CRESSET_SIM_CANN` | release of the toolkit that it claims to be; functions newer than 8.1 go with it | `9.1.0` |
+//! | `CRESSET_SIM_CLOCK` | how long kernels take: as `host` needs, or as a model of a `910b` | `host` |
 //! | `CRESSET_SIM_DELAY_US` | how long a task waits before it runs | 0 |
-//! | `CRESSET_SIM_FAIL` | `function:n:code,…`: the n-th call fails so; for operators, in the stream | none |
+//! | `CRESSET_SIM_ASYNC` | when tasks run: `eager`, `lazy` (only when waited for), `random:seed` | `eager` |
+//! | `CRESSET_SIM_FAIL` | `function:calls:effect,…`: these calls fail, come late, or are lost | none |
+//! | `CRESSET_SIM_CALLS` | `1`: count calls, for `cressetSimReport` | 0 |
+//! | `CRESSET_SIM_LEAKS` | `1`: say at the end what was never destroyed | 0 |
+//! | `HCCL_CONNECT_TIMEOUT` | seconds that ranks wait for each other to join | 120 |
+//! | `HCCL_EXEC_TIMEOUT` | seconds that a collective waits for other ranks | 1836 |
 
 #![deny(unsafe_code)]
 
@@ -27,7 +36,9 @@ pub mod abi;
 
 mod blocks;
 mod buffers;
+mod calls;
 mod clock;
+mod collective;
 mod config;
 mod context;
 mod device;
@@ -35,17 +46,25 @@ mod error;
 mod event;
 mod fault;
 mod handle;
+mod marker;
 mod memory;
 mod objects;
 mod ops;
+mod pace;
 mod pinned;
 mod plan;
+mod process;
+mod report;
 mod stream;
 mod trace;
 mod transfer;
 
 pub use abi::symbol;
-pub use abi::{activity::*, device::*, memory::*, objects::*, stream::*};
+pub use abi::{
+    activity::*, callback::*, collective::*, communicator::*, copy::*, device::*, event::*, executor::*,
+    info::*, marker::*, memory::*, objects::*, refused::*, stream::*, tensor::*, tester::*,
+    virtual_memory::*,
+};
 
 /// What this device calls itself.
 pub const NAME: &str = "cresset-npu-sim";

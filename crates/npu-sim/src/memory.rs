@@ -10,7 +10,7 @@
 
 #![expect(unsafe_code, reason = "maps memory, and lends it under claims")]
 
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Rounding};
 use crate::error::{Result, fail};
 use cresset_acl::code;
 use cresset_kernels::{Buffer, Reading};
@@ -84,24 +84,79 @@ impl Memory {
     }
 
     /// A new block, filled with NaN.
-    pub(crate) fn allocate(&self, bytes: usize) -> Result<usize> {
-        let Some(start) = self.state.lock().blocks.allocate(bytes) else {
+    pub(crate) fn allocate(&self, bytes: usize, rounding: Rounding) -> Result<usize> {
+        let Some(start) = self.state.lock().blocks.allocate(bytes, rounding) else {
             let (free, total) = self.room();
             fail!(
                 code::RT_MEMORY_ALLOCATION,
                 "out of device memory: asked for {bytes} bytes, {free} of {total} are free"
             );
         };
-        let mut claim = self.claim(&[], &[Span { start, bytes }])?;
+        self.freshen(Span { start, bytes })?;
+        Ok(start)
+    }
+
+    /// Fills with NaN what nobody has written.
+    fn freshen(&self, span: Span) -> Result {
+        let mut claim = self.claim(&[], &[span])?;
         let (_, mut fresh) = claim.bytes();
         let (words, rest) = fresh[0].as_chunks_mut::<4>();
         words.fill(FRESH.to_le_bytes());
         rest.fill(0x7f);
-        Ok(start)
+        Ok(())
     }
 
-    /// Ends a block. Does not wait for queued work, as the hardware does not.
-    pub(crate) fn free(&self, address: usize) -> Result {
+    /// Takes addresses without memory.
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<usize> {
+        match self.state.lock().blocks.reserve(bytes) {
+            Some(start) => Ok(start),
+            None => fail!(code::RT_MEMORY_ALLOCATION, "there are no {bytes} addresses left"),
+        }
+    }
+
+    /// Gives such addresses back.
+    pub(crate) fn unreserve(&self, start: usize) -> Result {
+        if !self.state.lock().blocks.unreserve(start) {
+            fail!(code::RT_PARAM_INVALID, "{start:#x} is not the start of reserved addresses without memory");
+        }
+        Ok(())
+    }
+
+    /// Takes memory without addresses.
+    pub(crate) fn take(&self, bytes: usize) -> Result {
+        if !self.state.lock().blocks.take(bytes) {
+            let (free, total) = self.room();
+            fail!(
+                code::RT_MEMORY_ALLOCATION,
+                "out of device memory: asked for {bytes} bytes, {free} of {total} are free"
+            );
+        }
+        Ok(())
+    }
+
+    /// Gives such memory back.
+    pub(crate) fn give(&self, bytes: usize) {
+        self.state.lock().blocks.give(bytes);
+    }
+
+    /// Puts memory at reserved addresses, filled with NaN.
+    pub(crate) fn map(&self, span: Span) -> Result {
+        if !self.state.lock().blocks.map(span.start, span.bytes) {
+            fail!(code::RT_PARAM_INVALID, "{:#x} is not reserved, or in use", span.start);
+        }
+        self.freshen(span)
+    }
+
+    /// Takes it away again.
+    pub(crate) fn unmap(&self, start: usize) -> Result {
+        match self.state.lock().blocks.unmap(start) {
+            Some(_) => Ok(()),
+            None => fail!(code::RT_PARAM_INVALID, "{start:#x} is not the start of mapped memory"),
+        }
+    }
+
+    /// Ends a block, and gives its size. Does not wait for queued work, as the hardware does not.
+    pub(crate) fn free(&self, address: usize) -> Result<usize> {
         let block = self.state.lock().blocks.around(address).filter(|block| block.start == address);
         let Some(block) = block else {
             fail!(code::RT_PARAM_INVALID, "{address:#x} is not the start of device memory in use");
@@ -110,7 +165,12 @@ impl Memory {
             self.return_pages(block)?;
         }
         self.state.lock().blocks.release(address);
-        Ok(())
+        Ok(block.bytes)
+    }
+
+    /// Bytes in use, and the most that ever were.
+    pub(crate) fn usage(&self) -> (usize, usize) {
+        self.state.lock().blocks.usage()
     }
 
     /// Free bytes and all bytes.

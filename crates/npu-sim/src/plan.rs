@@ -1,13 +1,15 @@
 //! Plans: what the first function of an operator makes, and the second runs.
 
+use crate::clock::Cost;
 use crate::error::{Result, fail};
 use crate::memory::{Memory, Source, Span, copied};
 use crate::objects::Tensor;
 use crate::stream::Stream;
 use crate::trace::Activity;
 use cresset_acl::code;
-use cresset_kernels::{DType, View, ViewMut};
+use cresset_kernels::{Buffer, DType, Layout, View, ViewMut, elementwise};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::ffi::CStr;
 
 /// A checked operator call: a kernel and all it needs, by value.
@@ -15,6 +17,7 @@ pub(crate) struct Plan {
     kernel: &'static CStr,
     unit: Unit,
     workspace: usize,
+    cost: Cost,
     body: Body,
 }
 
@@ -23,25 +26,60 @@ type Body = Box<dyn FnOnce(&Memory, Option<Span>) -> Result + Send>;
 /// What an operator's function gives: a plan, or why there is none.
 pub(crate) type Planned = Result<Plan>;
 
-/// A plan on its way from one function of an operator to the other; good for one run.
+/// A plan on its way from one function of an operator to the other.
 pub(crate) struct Executor {
     /// The operator it was made for.
-    operator: &'static str,
+    pub(crate) operator: &'static str,
+    /// Tensors that must still be there when it runs.
+    pub(crate) tensors: Handed,
     /// Never contended: the lock only makes a plan fit for a table that threads share.
-    plan: Mutex<Plan>,
+    state: Mutex<State>,
+}
+
+/// Tensors that were handed over, by handle.
+pub(crate) type Handed = SmallVec<[usize; 6]>;
+
+/// Makes a plan again from what the first function was given.
+pub(crate) type Make = Box<dyn Fn() -> Planned + Send>;
+
+enum State {
+    /// Good for one run.
+    Once(Plan, Make),
+    /// Good for any number of runs: planned anew each time, as addresses may have changed.
+    Again(Make),
 }
 
 impl Executor {
-    pub(crate) fn new(operator: &'static str, plan: Plan) -> Executor {
-        Executor { operator, plan: Mutex::new(plan) }
+    pub(crate) fn new(operator: &'static str, tensors: Handed, plan: Plan, make: Make) -> Executor {
+        Executor { operator, tensors, state: Mutex::new(State::Once(plan, make)) }
     }
 
-    /// The plan, if it was made for `operator`.
-    pub(crate) fn into_plan(self, operator: &str) -> Planned {
-        if self.operator != operator {
-            fail!(code::NN_PARAM_INVALID, "the executor was made for {}", self.operator);
+    /// Lets it run more than once.
+    pub(crate) fn repeat(&self) {
+        let mut state = self.state.lock();
+        let unset: Make = Box::new(|| fail!(code::NN_INNER, "an executor is between two states"));
+        *state = match std::mem::replace(&mut *state, State::Again(unset)) {
+            State::Once(_, make) | State::Again(make) => State::Again(make),
+        };
+    }
+
+    pub(crate) fn repeats(&self) -> bool {
+        matches!(*self.state.lock(), State::Again(_))
+    }
+
+    /// A plan to run, leaving the executor as it is.
+    pub(crate) fn plan_again(&self) -> Planned {
+        match &*self.state.lock() {
+            State::Once(_, make) | State::Again(make) => make(),
         }
-        Ok(self.plan.into_inner())
+    }
+
+    /// The plan itself.
+    pub(crate) fn into_plan(self) -> Planned {
+        match self.state.into_inner() {
+            State::Once(plan, _) => Ok(plan),
+            State::Again(make) => make(),
+        }
     }
 }
 
@@ -83,13 +121,50 @@ impl Plan {
     where
         F: FnOnce(&[View<'_>], [ViewMut<'_>; W]) -> Result + Send + 'static,
     {
+        Plan::lists(kernel, reads, Vec::from(writes), |reads, writes| {
+            compute(reads, take(writes.into_iter()))
+        })
+    }
+
+    /// As [`new`](Plan::new), for any number of tensors to read and to write.
+    pub(crate) fn lists<F>(
+        kernel: &'static CStr,
+        reads: Vec<Tensor>,
+        writes: Vec<Tensor>,
+        compute: F,
+    ) -> Planned
+    where
+        F: FnOnce(&[View<'_>], Vec<ViewMut<'_>>) -> Result + Send + 'static,
+    {
+        if let Some(tensor) = reads.iter().chain(&writes).find(|tensor| !tensor.is_exact()) {
+            let kernel = kernel.to_string_lossy();
+            fail!(code::NN_PARAM_INVALID, "{kernel} takes no element type {}", tensor.told().dtype);
+        }
+        Plan::moving(kernel, reads, writes, compute)
+    }
+
+    /// As [`lists`](Plan::lists), for a kernel that only moves elements, whatever their type.
+    pub(crate) fn moving<F>(
+        kernel: &'static CStr,
+        reads: Vec<Tensor>,
+        writes: Vec<Tensor>,
+        compute: F,
+    ) -> Planned
+    where
+        F: FnOnce(&[View<'_>], Vec<ViewMut<'_>>) -> Result + Send + 'static,
+    {
+        let mut cost = Cost::default();
+        for tensor in reads.iter().chain(&writes) {
+            cost.bytes += tensor.layout().len() * tensor.dtype().size();
+            cost.width = cost.width.max(tensor.dtype().size());
+        }
         for out in &writes {
             if !out.layout().is_contiguous() && out.layout().may_overlap() {
                 fail!(code::NN_PARAM_INVALID, "an output has elements that share memory: {:?}", out.layout());
             }
         }
         let body: Body = Box::new(move |memory, workspace| run(memory, workspace, &reads, &writes, compute));
-        Ok(Plan { kernel, unit: Unit::Vector, workspace: 0, body })
+        Ok(Plan { kernel, unit: Unit::Vector, workspace: 0, cost, body })
     }
 
     /// The same kernel on the unit for matrix products, which needs workspace.
@@ -100,6 +175,12 @@ impl Plan {
     /// The same kernel, in need of workspace.
     pub(crate) fn with_workspace(self) -> Plan {
         Plan { workspace: WORKSPACE, ..self }
+    }
+
+    /// The same kernel, which multiplies and adds so often.
+    pub(crate) fn with_flops(mut self, flops: u64) -> Plan {
+        self.cost.flops = flops;
+        self
     }
 
     /// How many bytes of workspace it needs.
@@ -114,32 +195,69 @@ impl Plan {
             Unit::Vector => c"KERNEL_AIVEC",
         };
         let activity = Activity::Kernel { unit, name: self.kernel };
-        activity.during(stream, correlation, || (self.body)(&stream.device.memory, workspace))
+        activity.during(stream, correlation, self.cost, || (self.body)(&stream.device.memory, workspace))
     }
 }
 
-fn run<const W: usize, F>(
-    memory: &Memory,
-    workspace: Option<Span>,
-    reads: &[Tensor],
-    writes: &[Tensor; W],
-    compute: F,
-) -> Result
+fn run<F>(memory: &Memory, workspace: Option<Span>, reads: &[Tensor], writes: &[Tensor], compute: F) -> Result
 where
-    F: FnOnce(&[View<'_>], [ViewMut<'_>; W]) -> Result,
+    F: FnOnce(&[View<'_>], Vec<ViewMut<'_>>) -> Result,
 {
     let read: Vec<Span> = reads.iter().map(Tensor::span).collect();
     let written: Vec<Span> = writes.iter().map(Tensor::span).chain(workspace).collect();
     let mut claim = memory.claim(&read, &written)?;
-    let (mut sources, targets) = claim.bytes();
+    let (mut sources, mut targets) = claim.bytes();
+    if workspace.is_some() {
+        // Whoever kept something there is to notice.
+        targets.pop().expect("the workspace comes last").fill(0x7f);
+    }
     for (source, tensor) in sources.iter_mut().zip(reads) {
         clean(source, tensor.dtype());
     }
     let leases: Vec<_> = sources.iter().map(Source::lease).collect();
     let from: Vec<View<'_>> =
         leases.iter().zip(reads).map(|(lease, x)| View::new(lease.bytes(), x.dtype(), x.layout())).collect();
-    let to = take(targets.into_iter().zip(writes).map(|(bytes, out)| target(bytes, out)));
-    compute(&from, to)
+    let stand_ins: Vec<Option<StandIn>> =
+        targets.iter_mut().zip(writes).map(|(bytes, out)| StandIn::of(bytes, out)).collect();
+    let mut locks: Vec<_> = stand_ins.iter().map(|own| own.as_ref().map(|own| own.buffer.write())).collect();
+    let views = targets.iter_mut().zip(writes).zip(stand_ins.iter().zip(&mut locks));
+    let views = views.map(|((bytes, out), own)| match own {
+        (Some(own), Some(lock)) => ViewMut::new(lock.bytes(), DType::Bool, &own.layout),
+        _ => target(bytes, out),
+    });
+    compute(&from, views.collect())?;
+    drop(locks);
+    for ((bytes, out), own) in targets.iter_mut().zip(writes).zip(&stand_ins) {
+        if let Some(own) = own {
+            let to = ViewMut::new(bytes, DType::U8, out.layout());
+            elementwise::copy(View::new(own.buffer.read().bytes(), DType::U8, &own.layout), to);
+        }
+    }
+    Ok(())
+}
+
+/// Truth values of an output that has gaps, in one piece: what lies in the gaps may be anything, and a Rust
+/// `bool` may not.
+struct StandIn {
+    buffer: Buffer,
+    layout: Layout,
+}
+
+impl StandIn {
+    fn of(bytes: &mut [u8], out: &Tensor) -> Option<StandIn> {
+        if out.dtype() != DType::Bool || out.layout().is_contiguous() {
+            return None;
+        }
+        let layout = Layout::contiguous(out.shape()).expect("as many elements");
+        let buffer = Buffer::zeroed(layout.len()).expect("the host has room for an output");
+        let old = ViewMut::new(bytes, DType::U8, out.layout());
+        let mut lock = buffer.write();
+        let mut own = ViewMut::new(lock.bytes(), DType::U8, &layout);
+        elementwise::copy(old.as_view(), own.reborrow());
+        own.array::<u8>().mapv_inplace(|byte| (byte != 0) as u8);
+        drop(lock);
+        Some(StandIn { buffer, layout })
+    }
 }
 
 fn take<T, const N: usize>(mut items: impl Iterator<Item = T>) -> [T; N] {

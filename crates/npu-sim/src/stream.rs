@@ -1,14 +1,15 @@
 //! Streams: each a thread that runs tasks in order while the caller goes on.
 
-use crate::config::CONFIG;
+use crate::clock::{self, Timeline};
 use crate::device::Device;
 use crate::error::{Failure, Result, contain, fail};
 use crate::handle::Handles;
-use cresset_acl::code;
+use crate::pace;
+use cresset_acl::{code, constant};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,10 @@ pub(crate) type Task = Box<dyn FnOnce() -> Result + Send>;
 pub(crate) type Ticket = u64;
 
 /// Streams by handle.
-pub(crate) static STREAMS: Handles<Stream> = Handles::new(1);
+pub(crate) static STREAMS: Handles<Stream> = Handles::new(1, "stream");
+
+/// The most streams a device has.
+pub(crate) const MOST: usize = 1984;
 
 /// An in-order queue of tasks and the thread that runs them.
 pub(crate) struct Stream {
@@ -27,42 +31,75 @@ pub(crate) struct Stream {
     pub(crate) device: &'static Device,
     /// The handle of the context it belongs to.
     pub(crate) context: usize,
+    pub(crate) priority: AtomicU32,
+    pub(crate) flags: u32,
+    /// Whether to look for overflows: remembered, without effect.
+    pub(crate) overflow_switch: AtomicU32,
     queue: Arc<Queue>,
+    /// Started with the first task: most programs make more streams than they use.
     worker: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Queue {
+pub(crate) struct Queue {
     state: Mutex<State>,
     more: Condvar,
     progress: Condvar,
     submitted: AtomicU64,
     completed: AtomicU64,
+    /// How far somebody wants it to be; what is beyond may wait, see [`pace`].
+    wanted: AtomicU64,
     waiters: AtomicUsize,
+    failure: Mutex<Option<Failure>>,
+    /// Tasks up to this one are given up.
+    aborted: AtomicU64,
+    stops_at_failure: AtomicBool,
+    /// Shared by all streams of a context: set when one that stops at failures has failed.
+    poison: Arc<Poison>,
+    pub(crate) timeline: Timeline,
+}
+
+/// Why nothing more is done in a context, if so.
+#[derive(Default)]
+pub(crate) struct Poison {
+    is_set: AtomicBool,
     failure: Mutex<Option<Failure>>,
 }
 
 struct State {
     tasks: VecDeque<Task>,
+    /// Tasks that were given to the worker.
+    taken: Ticket,
     /// The worker sleeps, and must be woken.
     idle: bool,
     closing: bool,
 }
 
 impl Stream {
-    pub(crate) fn new(device: &'static Device, context: usize) -> Stream {
+    pub(crate) fn new(
+        device: &'static Device,
+        context: usize,
+        poison: Arc<Poison>,
+        priority: u32,
+        flags: u32,
+    ) -> Stream {
         static NEXT: AtomicI32 = AtomicI32::new(0);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let queue = Arc::new(Queue::new());
-        let worker = thread::Builder::new().name(format!("npu-stream-{id}")).spawn({
-            let queue = queue.clone();
-            move || queue.work()
-        });
-        let worker = worker.expect("the system has a thread for a stream");
-        Stream { id, device, context, queue, worker: Mutex::new(Some(worker)) }
+        Stream {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            device,
+            context,
+            priority: AtomicU32::new(priority),
+            flags,
+            overflow_switch: AtomicU32::new(0),
+            queue: Arc::new(Queue::new(poison)),
+            worker: Mutex::new(None),
+        }
     }
 
     /// Adds a task. Never waits for it.
     pub(crate) fn push(&self, task: Task) -> Ticket {
+        if self.queue.submitted.load(Ordering::Relaxed) == 0 {
+            self.start();
+        }
         let mut state = self.queue.state.lock();
         state.tasks.push_back(task);
         let ticket = self.queue.submitted.fetch_add(1, Ordering::Release) + 1;
@@ -72,14 +109,27 @@ impl Stream {
         ticket
     }
 
+    #[cold]
+    fn start(&self) {
+        let mut worker = self.worker.lock();
+        if worker.is_none() {
+            let queue = self.queue.clone();
+            let name = format!("npu-stream-{}", self.id);
+            let thread = thread::Builder::new().name(name).spawn(move || queue.work());
+            *worker = Some(thread.expect("the system has a thread for a stream"));
+        }
+    }
+
     /// The ticket of the last task added.
     pub(crate) fn last(&self) -> Ticket {
         self.queue.submitted.load(Ordering::Acquire)
     }
 
-    /// Whether every task is done.
+    /// Whether every task is done. Who asks wants them to be.
     pub(crate) fn is_complete(&self) -> bool {
-        self.queue.done(self.last())
+        let complete = self.queue.done(self.last());
+        self.queue.want(self.last());
+        complete
     }
 
     /// Waits until the task with this ticket is done.
@@ -90,29 +140,75 @@ impl Stream {
     /// Waits until all tasks so far are done; fails with the first failure since last asked.
     pub(crate) fn synchronize(&self, deadline: Option<Instant>) -> Result {
         self.wait(self.last(), deadline)?;
-        self.queue.failure.lock().take().map_or(Ok(()), Err)
+        let failure = self.queue.failure.lock().take();
+        failure.or_else(|| self.queue.poison.failure.lock().clone()).map_or(Ok(()), Err)
+    }
+
+    /// What [`Mark`](crate::event)s keep of a stream: enough to see that it goes on.
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    pub(crate) fn set_failure_mode(&self, mode: u64) -> Result {
+        match mode {
+            constant::failure::CONTINUE | constant::failure::STOP => {
+                self.queue.stops_at_failure.store(mode == constant::failure::STOP, Ordering::Relaxed);
+                Ok(())
+            }
+            _ => fail!(code::RT_PARAM_INVALID, "there is no failure mode {mode}"),
+        }
+    }
+
+    pub(crate) fn failure_mode(&self) -> u64 {
+        self.queue.stops_at_failure.load(Ordering::Relaxed) as u64
+    }
+
+    /// Gives up all tasks that wait; the next who waits for the stream is told so.
+    pub(crate) fn abort(&self, code: i32) {
+        let last = self.last();
+        self.queue.aborted.fetch_max(last, Ordering::SeqCst);
+        if !self.queue.done(last) {
+            let text = format!("the work of stream {} was given up", self.id);
+            self.queue.failure.lock().get_or_insert(Failure::new(code, text));
+        }
+        self.queue.want(last);
     }
 
     /// Finishes all tasks and ends the thread.
     pub(crate) fn close(&self) {
+        self.queue.want(self.last());
         self.queue.state.lock().closing = true;
         self.queue.more.notify_one();
         if let Some(worker) = self.worker.lock().take() {
             worker.join().expect("a worker contains the panics of its tasks");
         }
     }
+
+    /// Ends the thread without finishing what waits, nor waiting for what runs.
+    pub(crate) fn close_now(&self) {
+        self.queue.aborted.fetch_max(self.last(), Ordering::SeqCst);
+        self.queue.want(self.last());
+        self.queue.state.lock().closing = true;
+        self.queue.more.notify_one();
+        drop(self.worker.lock().take());
+    }
 }
 
 impl Queue {
-    fn new() -> Queue {
+    fn new(poison: Arc<Poison>) -> Queue {
         Queue {
-            state: Mutex::new(State { tasks: VecDeque::new(), idle: false, closing: false }),
+            state: Mutex::new(State { tasks: VecDeque::new(), taken: 0, idle: false, closing: false }),
             more: Condvar::new(),
             progress: Condvar::new(),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
             waiters: AtomicUsize::new(0),
             failure: Mutex::new(None),
+            aborted: AtomicU64::new(0),
+            stops_at_failure: AtomicBool::new(false),
+            poison,
+            timeline: Timeline::default(),
         }
     }
 
@@ -120,35 +216,72 @@ impl Queue {
         self.completed.load(Ordering::SeqCst) >= ticket
     }
 
+    /// Lets tasks up to this one run even if streams are lazy.
+    pub(crate) fn want(&self, ticket: Ticket) {
+        if self.wanted.fetch_max(ticket, Ordering::SeqCst) < ticket && pace::is_lazy() {
+            let state = self.state.lock();
+            if state.idle {
+                self.more.notify_one();
+            }
+        }
+    }
+
     fn work(&self) {
         let mut batch = VecDeque::new();
         while self.take(&mut batch) {
             for task in batch.drain(..) {
-                if let Some(delay) = CONFIG.delay {
-                    thread::sleep(delay);
-                }
-                if let Err(failure) = contain(code::RT_INTERNAL_ERROR, task) {
-                    self.failure.lock().get_or_insert(failure);
-                }
+                self.run(task);
                 self.complete();
             }
         }
     }
 
-    /// Moves all waiting tasks to `batch`, sleeping until there are some; false at the end.
+    fn run(&self, task: Task) {
+        let ticket = self.completed.load(Ordering::Relaxed) + 1;
+        if ticket <= self.aborted.load(Ordering::SeqCst) || self.poison.is_set.load(Ordering::Acquire) {
+            // Dropping a task lets go of those who wait for it.
+            return;
+        }
+        pace::hold();
+        if let Err(failure) = contain(code::RT_INTERNAL_ERROR, task) {
+            if self.stops_at_failure.load(Ordering::Relaxed) {
+                self.poison.failure.lock().get_or_insert(failure.clone());
+                self.poison.is_set.store(true, Ordering::Release);
+            }
+            self.failure.lock().get_or_insert(failure);
+        }
+    }
+
+    /// Moves tasks that may run to `batch`, sleeping until there are some; false at the end.
     fn take(&self, batch: &mut VecDeque<Task>) -> bool {
         spin(|| self.submitted.load(Ordering::Acquire) != self.completed.load(Ordering::Relaxed));
         let mut state = self.state.lock();
-        while state.tasks.is_empty() {
-            if state.closing {
+        loop {
+            let ready = self.ready(&state);
+            if ready > 0 {
+                state.taken += ready as Ticket;
+                match ready == state.tasks.len() {
+                    true => std::mem::swap(&mut state.tasks, batch),
+                    false => batch.extend(state.tasks.drain(..ready)),
+                }
+                return true;
+            }
+            if state.closing && state.tasks.is_empty() {
                 return false;
             }
             state.idle = true;
             self.more.wait(&mut state);
             state.idle = false;
         }
-        std::mem::swap(&mut state.tasks, batch);
-        true
+    }
+
+    /// How many waiting tasks may run.
+    fn ready(&self, state: &State) -> usize {
+        if !pace::is_lazy() || state.closing {
+            return state.tasks.len();
+        }
+        let wanted = self.wanted.load(Ordering::SeqCst).saturating_sub(state.taken);
+        state.tasks.len().min(wanted as usize)
     }
 
     fn complete(&self) {
@@ -161,6 +294,7 @@ impl Queue {
     }
 
     fn wait(&self, ticket: Ticket, deadline: Option<Instant>) -> Result {
+        self.want(ticket);
         if spin(|| self.done(ticket)) {
             return Ok(());
         }
@@ -178,6 +312,7 @@ impl Queue {
         if !self.done(ticket) {
             fail!(code::RT_STREAM_SYNC_TIMEOUT, "the stream was not done in time");
         }
+        clock::pass(self.timeline.end());
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "copies from and to memory of the caller")]
 
+use crate::clock::Cost;
 use crate::context::Context;
 use crate::device::Device;
 use crate::error::{Result, fail};
@@ -53,7 +54,7 @@ pub(crate) fn copy(function: &'static CStr, to: usize, from: usize, bytes: usize
     }
     let copy = Copy { to: End::new(to, bytes), from: End::new(from, bytes), bytes };
     let launch = Launch::new(function);
-    copy.activity(false).during(&stream, launch.correlation, || copy.run())
+    copy.activity(false).during(&stream, launch.correlation, copy.cost(), || copy.run())
 }
 
 /// Copies in a stream. Waits for it if host memory is not pinned.
@@ -77,7 +78,7 @@ pub(crate) fn copy_async(
     let (target, correlation) = (stream.clone(), launch.correlation);
     let ticket = stream.push(Box::new(move || {
         copy.activity(true)
-            .during(&target, correlation, || copy.run_as(kind))
+            .during(&target, correlation, copy.cost(), || copy.run_as(kind))
             .map_err(|failure| failure.of(&function.to_string_lossy()))
     }));
     if pageable { stream.wait(ticket, None) } else { Ok(()) }
@@ -107,6 +108,7 @@ impl Copy {
             }
             // Through the host, so that no claim is held while waiting for another device.
             (End::Device(a, from), End::Device(b, to)) => {
+                a.expect_peers(b)?;
                 let bytes = {
                     let mut claim = a.memory.claim(&[from], &[])?;
                     claim.bytes().0[0].lease().bytes().to_vec()
@@ -149,6 +151,13 @@ impl Copy {
         }
     }
 
+    /// A copy to or from the host is bound by the link between them.
+    fn cost(&self) -> Cost {
+        /// How much slower the link is than the device's memory.
+        const LINK: usize = 48;
+        moved(if self.from.is_device() && self.to.is_device() { 2 * self.bytes } else { LINK * self.bytes })
+    }
+
     fn activity(&self, asynchronous: bool) -> Activity {
         let direction = match (self.from.is_device(), self.to.is_device()) {
             (false, false) => record::copy::HOST_TO_HOST,
@@ -160,35 +169,62 @@ impl Copy {
     }
 }
 
-/// Fills device memory with one byte before it returns.
-pub(crate) fn set(function: &'static CStr, start: usize, value: i32, bytes: usize) -> Result {
-    let stream = Context::current()?.stream(0)?;
-    let launch = Launch::new(function);
-    let activity = Activity::Set { value: value as u32, bytes, asynchronous: false };
-    activity.during(&stream, launch.correlation, || fill(&stream, Span { start, bytes }, value as u8))
+fn moved(bytes: usize) -> Cost {
+    Cost { bytes, ..Cost::default() }
 }
 
-/// Fills device memory with one byte, in a stream.
+/// What memory is filled with.
+#[derive(Clone, Copy)]
+pub(crate) enum Pattern {
+    Byte(u8),
+    Word(u32),
+}
+
+impl Pattern {
+    /// As a record tells it.
+    fn value(self) -> u32 {
+        match self {
+            Pattern::Byte(byte) => byte.into(),
+            Pattern::Word(word) => word,
+        }
+    }
+
+    fn fill(self, stream: &Stream, span: Span) -> Result {
+        let mut claim = stream.device.memory.claim(&[], &[span])?;
+        let (_, mut targets) = claim.bytes();
+        match self {
+            Pattern::Byte(byte) => targets[0].fill(byte),
+            Pattern::Word(word) => targets[0].as_chunks_mut::<4>().0.fill(word.to_ne_bytes()),
+        }
+        Ok(())
+    }
+}
+
+/// Fills device memory before it returns.
+pub(crate) fn set(function: &'static CStr, start: usize, pattern: Pattern, bytes: usize) -> Result {
+    let stream = Context::current()?.stream(0)?;
+    let launch = Launch::new(function);
+    let activity = Activity::Set { value: pattern.value(), bytes, asynchronous: false };
+    let span = Span { start, bytes };
+    activity.during(&stream, launch.correlation, moved(bytes), || pattern.fill(&stream, span))
+}
+
+/// Fills device memory in a stream.
 pub(crate) fn set_async(
     function: &'static CStr,
     start: usize,
-    value: i32,
+    pattern: Pattern,
     bytes: usize,
     stream: &Arc<Stream>,
 ) -> Result {
     let launch = Launch::new(function);
     let (target, correlation) = (stream.clone(), launch.correlation);
     stream.push(Box::new(move || {
-        let activity = Activity::Set { value: value as u32, bytes, asynchronous: true };
-        let fill = || fill(&target, Span { start, bytes }, value as u8);
-        activity.during(&target, correlation, fill).map_err(|failure| failure.of(&function.to_string_lossy()))
+        let activity = Activity::Set { value: pattern.value(), bytes, asynchronous: true };
+        let fill = || pattern.fill(&target, Span { start, bytes });
+        let result = activity.during(&target, correlation, moved(bytes), fill);
+        result.map_err(|failure| failure.of(&function.to_string_lossy()))
     }));
-    Ok(())
-}
-
-fn fill(stream: &Stream, span: Span, value: u8) -> Result {
-    let mut claim = stream.device.memory.claim(&[], &[span])?;
-    claim.bytes().1[0].fill(value);
     Ok(())
 }
 

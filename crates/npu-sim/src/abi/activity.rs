@@ -2,9 +2,10 @@
 #![allow(non_snake_case, reason = "the names are those of C")]
 
 use crate::buffers::{self, Client};
-use crate::trace;
+use crate::{marker, trace};
 use cresset_acl::record::result;
-use cresset_acl::types::{ActivityCallback, BufferCompleted, BufferRequested, c_void};
+use cresset_acl::types::{ActivityCallback, BufferCompleted, BufferRequested, c_char, c_void};
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static SUBSCRIBED: AtomicBool = AtomicBool::new(false);
@@ -76,6 +77,78 @@ pub unsafe extern "C" fn msptiActivityEnable(kind: u32) -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn msptiActivityDisable(kind: u32) -> i32 {
     trace::disable(kind)
+}
+
+/// Whether a kind of records is collected.
+///
+/// # Safety
+/// None.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn msptiActivityIsEnabled(kind: u32) -> bool {
+    kind < 32 && trace::wants(kind)
+}
+
+/// Hands over records every so often: here they are when a buffer is nearly full, and when asked for.
+///
+/// # Safety
+/// None.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn msptiActivityFlushPeriod(_milliseconds: u32) -> i32 {
+    result::SUCCESS
+}
+
+/// Collects markers of a domain.
+///
+/// # Safety
+/// `name` is null or text ended by a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn msptiActivityEnableMarkerDomain(name: *const c_char) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { listen(name, true) }
+}
+
+/// Collects no more markers of a domain.
+///
+/// # Safety
+/// `name` is null or text ended by a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn msptiActivityDisableMarkerDomain(name: *const c_char) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { listen(name, false) }
+}
+
+/// # Safety
+/// `name` is null or text ended by a zero byte.
+unsafe fn listen(name: *const c_char, wanted: bool) -> i32 {
+    if name.is_null() {
+        return result::INVALID_PARAMETER;
+    }
+    // SAFETY: not null, so the caller vouches for it.
+    marker::listen(unsafe { CStr::from_ptr(name) }, wanted);
+    result::SUCCESS
+}
+
+/// Calls the subscriber at calls of one function: never here, so it is refused.
+///
+/// # Safety
+/// None.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn msptiEnableCallback(
+    _enable: u32,
+    _subscriber: *mut c_void,
+    _domain: i32,
+    _id: u32,
+) -> i32 {
+    result::WITHOUT_LD_PRELOAD
+}
+
+/// Calls the subscriber at calls of many functions: never here, so it is refused.
+///
+/// # Safety
+/// None.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn msptiEnableDomain(_enable: u32, _subscriber: *mut c_void, _domain: i32) -> i32 {
+    result::WITHOUT_LD_PRELOAD
 }
 
 /// The next record of a buffer, counted per thread.

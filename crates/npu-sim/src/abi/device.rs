@@ -6,8 +6,9 @@ use crate::config::CONFIG;
 use crate::context::Context;
 use crate::device::Device;
 use crate::error::{self, Result, call, fail};
+use crate::{objects, pace, process};
 use cresset_acl::code;
-use cresset_acl::types::{Context as ContextHandle, Status, c_char};
+use cresset_acl::types::{Context as ContextHandle, Status, Stream, c_char};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ static USES: AtomicU64 = AtomicU64::new(0);
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclInit(_config: *const c_char) -> Status {
     call("aclInit", || {
+        process::expect_no_fork()?;
+        process::watch();
+        pace::prepare();
         if USES.fetch_add(1, Ordering::SeqCst) > 0 {
             fail!(code::REPEAT_INITIALIZE, "called before; this counts as one more use");
         }
@@ -38,8 +42,34 @@ pub unsafe extern "C" fn aclFinalize() -> Status {
         if USES.swap(0, Ordering::SeqCst) == 0 {
             fail!(code::REPEAT_FINALIZE, "not initialised, or finalised before");
         }
-        Device::all().iter().try_for_each(Device::close)
+        end()
     })
+}
+
+/// Undoes one `aclInit`; the last one ends the library.
+///
+/// # Safety
+/// `uses` is null or may be written; no other call is under way when the last use ends.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclFinalizeReference(uses: *mut u64) -> Status {
+    call("aclFinalizeReference", || {
+        let less = |uses: u64| uses.checked_sub(1);
+        let Ok(before) = USES.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) else {
+            fail!(code::REPEAT_FINALIZE, "not initialised, or finalised before");
+        };
+        if before == 1 {
+            end()?;
+        }
+        // SAFETY: by the caller's promise; it need not want to know.
+        if uses.is_null() { Ok(()) } else { unsafe { put(uses, before - 1) } }
+    })
+}
+
+fn end() -> Result {
+    process::expect_no_fork()?;
+    Device::all().iter().try_for_each(Device::close)?;
+    objects::tell_leaks("at aclFinalize");
+    Ok(())
 }
 
 fn initialized() -> Result {
@@ -49,6 +79,24 @@ fn initialized() -> Result {
     Ok(())
 }
 
+/// The code of this thread's last failure.
+///
+/// # Safety
+/// None.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtPeekAtLastError(level: i32) -> Status {
+    if level == 0 { error::last() } else { code::INVALID_PARAM }
+}
+
+/// The code of this thread's last failure, once.
+///
+/// # Safety
+/// None.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtGetLastError(level: i32) -> Status {
+    if level == 0 { error::take_last() } else { code::INVALID_PARAM }
+}
+
 /// Why the last call of this thread failed, once; null if none did.
 ///
 /// # Safety
@@ -56,27 +104,6 @@ fn initialized() -> Result {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclGetRecentErrMsg() -> *const c_char {
     error::recent()
-}
-
-/// The version of the interface.
-///
-/// # Safety
-/// The pointers are null or may be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtGetVersion(major: *mut i32, minor: *mut i32, patch: *mut i32) -> Status {
-    call("aclrtGetVersion", || {
-        // SAFETY: by the caller's promise.
-        unsafe { put(major, 1).and(put(minor, 13)).and(put(patch, 0)) }
-    })
-}
-
-/// The name of the chip.
-///
-/// # Safety
-/// None.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtGetSocName() -> *const c_char {
-    CONFIG.soc.as_ptr()
 }
 
 /// How many devices there are.
@@ -101,6 +128,7 @@ pub unsafe extern "C" fn aclrtGetDeviceCount(count: *mut u32) -> Status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtSetDevice(device: i32) -> Status {
     call("aclrtSetDevice", || {
+        process::expect_no_fork()?;
         initialized()?;
         Context::enter(Device::by_id(device)?.open());
         Ok(())
@@ -127,6 +155,69 @@ pub unsafe extern "C" fn aclrtGetDevice(device: *mut i32) -> Status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtResetDevice(device: i32) -> Status {
     call("aclrtResetDevice", || Device::by_id(device)?.release())
+}
+
+/// Ends the shared context however often it is in use.
+///
+/// # Safety
+/// None.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtResetDeviceForce(device: i32) -> Status {
+    call("aclrtResetDeviceForce", || {
+        let device = Device::by_id(device)?;
+        if !device.is_open() {
+            fail!(code::RT_CONTEXT_NULL, "device {} is not set", device.id);
+        }
+        device.close()
+    })
+}
+
+/// Gives up all work of a device that waits.
+///
+/// # Safety
+/// None.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtDeviceTaskAbort(device: i32, _milliseconds: u32) -> Status {
+    call("aclrtDeviceTaskAbort", || {
+        Device::by_id(device)?.abort();
+        Ok(())
+    })
+}
+
+/// Whether a device can reach the memory of another: all can.
+///
+/// # Safety
+/// `can` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtDeviceCanAccessPeer(can: *mut i32, device: i32, peer: i32) -> Status {
+    call("aclrtDeviceCanAccessPeer", || {
+        let (device, peer) = (Device::by_id(device)?, Device::by_id(peer)?);
+        // SAFETY: by the caller's promise.
+        unsafe { put(can, (device.id != peer.id) as i32) }
+    })
+}
+
+/// Lets the current device reach the memory of another.
+///
+/// # Safety
+/// None.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtDeviceEnablePeerAccess(peer: i32, flags: u32) -> Status {
+    call("aclrtDeviceEnablePeerAccess", || {
+        if flags != 0 {
+            fail!(code::RT_PARAM_INVALID, "flags {flags:#x} are not known");
+        }
+        Context::current()?.device.enable_peer(Device::by_id(peer)?)
+    })
+}
+
+/// Undoes `aclrtDeviceEnablePeerAccess`.
+///
+/// # Safety
+/// None.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtDeviceDisablePeerAccess(peer: i32) -> Status {
+    call("aclrtDeviceDisablePeerAccess", || Context::current()?.device.disable_peer(Device::by_id(peer)?))
 }
 
 /// Waits for all streams of the device.
@@ -218,9 +309,32 @@ pub unsafe extern "C" fn aclrtGetCurrentContext(context: *mut ContextHandle) -> 
     })
 }
 
-/// Tells that this is the simulator, and which. Not a function of CANN.
+/// The stream that null stands for on this thread.
+///
+/// # Safety
+/// `stream` is null or may be written.
 #[unsafe(no_mangle)]
-pub extern "C" fn cressetSimVersion() -> *const c_char {
-    const VERSION: &str = concat!("cresset-npu-sim ", env!("CARGO_PKG_VERSION"), "\0");
-    VERSION.as_ptr().cast()
+pub unsafe extern "C" fn aclrtCtxGetCurrentDefaultStream(stream: *mut Stream) -> Status {
+    call("aclrtCtxGetCurrentDefaultStream", || {
+        let handle = Context::current()?.default_stream();
+        // SAFETY: by the caller's promise.
+        unsafe { put(stream, handle as Stream) }
+    })
+}
+
+/// Whether the shared context of a device is in use.
+///
+/// # Safety
+/// `flags` and `active` are null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtGetPrimaryCtxState(device: i32, flags: *mut u32, active: *mut i32) -> Status {
+    call("aclrtGetPrimaryCtxState", || {
+        let open = Device::by_id(device)?.is_open();
+        if !flags.is_null() {
+            // SAFETY: by the caller's promise.
+            unsafe { put(flags, 0) }?;
+        }
+        // SAFETY: by the caller's promise.
+        unsafe { put(active, open as i32) }
+    })
 }

@@ -1,29 +1,111 @@
-//! Memory and copies.
+//! Memory.
 #![allow(non_snake_case, reason = "the names are those of C")]
 
 use super::put;
+use crate::blocks::Rounding;
 use crate::context::Context;
 use crate::device::Device;
 use crate::error::{Result, call, fail};
-use crate::{pinned, transfer};
-use cresset_acl::code;
-use cresset_acl::types::{Status, Stream, c_void};
+use crate::memory::Span;
+use crate::trace::{self, Launch};
+use crate::{pinned, process};
+use cresset_acl::structure::{Location, MallocConfig, MemoryUsage, PointerAttributes};
+use cresset_acl::types::{Status, c_char, c_void};
+use cresset_acl::{code, constant, record};
+use std::ffi::CStr;
 
-/// Gives device memory. The policy changes nothing here.
+/// # Safety
+/// `address` is null or may be written.
+unsafe fn allocate(
+    function: &'static CStr,
+    address: *mut *mut c_void,
+    bytes: usize,
+    rounding: Rounding,
+) -> Result {
+    if address.is_null() || bytes == 0 {
+        fail!(code::INVALID_PARAM, "asked for {bytes} bytes, to be told at {address:?}");
+    }
+    let device = Context::current()?.device;
+    let launch = Launch::without_work(function);
+    let start = device
+        .memory
+        .allocate(bytes, rounding)
+        .map_err(|failure| failure.of(&format!("device {}", device.id)))?;
+    trace::memory(&launch, record::memory::ALLOCATION, device.id, start, bytes);
+    // SAFETY: by the caller's promise.
+    unsafe { put(address, start as *mut c_void) }
+}
+
+/// How a policy rounds: all but one take huge pages where they can.
+fn rounding(policy: i32, padded: bool) -> Rounding {
+    Rounding { padded, huge: policy & 0xff != constant::malloc::NORMAL_ONLY }
+}
+
+fn release(function: &'static CStr, address: *mut c_void, wait: bool) -> Result {
+    process::expect_no_fork()?;
+    if address.is_null() {
+        fail!(code::INVALID_PARAM, "the address is null");
+    }
+    let Some(device) = Device::owner(address as usize) else {
+        fail!(code::RT_PARAM_INVALID, "{address:?} is not device memory");
+    };
+    if wait {
+        device.synchronize(None)?;
+    }
+    let launch = Launch::without_work(function);
+    let bytes = device.memory.free(address as usize)?;
+    trace::memory(&launch, record::memory::RELEASE, device.id, address as usize, bytes);
+    Ok(())
+}
+
+/// Gives device memory.
 ///
 /// # Safety
 /// `address` is null or may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtMalloc(address: *mut *mut c_void, bytes: usize, _policy: i32) -> Status {
-    call("aclrtMalloc", || {
-        if address.is_null() || bytes == 0 {
-            fail!(code::INVALID_PARAM, "asked for {bytes} bytes, to be told at {address:?}");
-        }
-        let device = Context::current()?.device;
-        let start =
-            device.memory.allocate(bytes).map_err(|failure| failure.of(&format!("device {}", device.id)))?;
-        // SAFETY: by the caller's promise.
-        unsafe { put(address, start as *mut c_void) }
+pub unsafe extern "C" fn aclrtMalloc(address: *mut *mut c_void, bytes: usize, policy: i32) -> Status {
+    // SAFETY: by the caller's promise.
+    call("aclrtMalloc", || unsafe { allocate(c"aclrtMalloc", address, bytes, rounding(policy, true)) })
+}
+
+/// Gives device memory without room behind it.
+///
+/// # Safety
+/// `address` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtMallocAlign32(address: *mut *mut c_void, bytes: usize, policy: i32) -> Status {
+    // SAFETY: by the caller's promise.
+    call("aclrtMallocAlign32", || unsafe {
+        allocate(c"aclrtMallocAlign32", address, bytes, rounding(policy, false))
+    })
+}
+
+/// Gives device memory that a cache knows.
+///
+/// # Safety
+/// `address` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtMallocCached(address: *mut *mut c_void, bytes: usize, policy: i32) -> Status {
+    // SAFETY: by the caller's promise.
+    call("aclrtMallocCached", || unsafe {
+        allocate(c"aclrtMallocCached", address, bytes, rounding(policy, true))
+    })
+}
+
+/// Gives device memory. What is wished besides changes nothing here.
+///
+/// # Safety
+/// `address` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtMallocWithCfg(
+    address: *mut *mut c_void,
+    bytes: usize,
+    policy: i32,
+    _config: *mut MallocConfig,
+) -> Status {
+    // SAFETY: by the caller's promise.
+    call("aclrtMallocWithCfg", || unsafe {
+        allocate(c"aclrtMallocWithCfg", address, bytes, rounding(policy, true))
     })
 }
 
@@ -33,15 +115,16 @@ pub unsafe extern "C" fn aclrtMalloc(address: *mut *mut c_void, bytes: usize, _p
 /// None: the address is checked, never followed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtFree(address: *mut c_void) -> Status {
-    call("aclrtFree", || {
-        if address.is_null() {
-            fail!(code::INVALID_PARAM, "the address is null");
-        }
-        match Device::owner(address as usize) {
-            Some(device) => device.memory.free(address as usize),
-            None => fail!(code::RT_PARAM_INVALID, "{address:?} is not device memory"),
-        }
-    })
+    call("aclrtFree", || release(c"aclrtFree", address, false))
+}
+
+/// Waits for all work of the device, and takes back memory.
+///
+/// # Safety
+/// None: the address is checked, never followed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtFreeWithDevSync(address: *mut c_void) -> Status {
+    call("aclrtFreeWithDevSync", || release(c"aclrtFreeWithDevSync", address, true))
 }
 
 /// Gives host memory that the device reaches by itself.
@@ -54,6 +137,138 @@ pub unsafe extern "C" fn aclrtMallocHost(address: *mut *mut c_void, bytes: usize
         Context::current()?;
         // SAFETY: by the caller's promise.
         unsafe { put(address, pinned::allocate(bytes)? as *mut c_void) }
+    })
+}
+
+/// Gives host memory that the device reaches by itself. What is wished besides changes nothing here.
+///
+/// # Safety
+/// `address` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtMallocHostWithCfg(
+    address: *mut *mut c_void,
+    bytes: u64,
+    _config: *mut MallocConfig,
+) -> Status {
+    call("aclrtMallocHostWithCfg", || {
+        Context::current()?;
+        // SAFETY: by the caller's promise.
+        unsafe { put(address, pinned::allocate(bytes as usize)? as *mut c_void) }
+    })
+}
+
+/// Waits for all work of the device, and takes back memory of `aclrtMallocHost`.
+///
+/// # Safety
+/// The caller has no references to the memory left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtFreeHostWithDevSync(address: *mut c_void) -> Status {
+    call("aclrtFreeHostWithDevSync", || {
+        Context::current()?.device.synchronize(None)?;
+        pinned::free(address as usize)
+    })
+}
+
+/// Lets the device reach host memory by itself, and gives an address for kernels.
+///
+/// # Safety
+/// None: kernels cannot reach host memory here, so this is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtHostRegister(
+    _address: *mut c_void,
+    _bytes: u64,
+    _kind: i32,
+    _device: *mut *mut c_void,
+) -> Status {
+    call("aclrtHostRegister", || {
+        fail!(code::RT_FEATURE_NOT_SUPPORT, "kernels cannot reach host memory on this device")
+    })
+}
+
+/// Lets the device copy from and to host memory by itself.
+///
+/// # Safety
+/// The memory stays where it is until `aclrtHostUnregister`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtHostRegisterV2(address: *mut c_void, bytes: u64, flags: u32) -> Status {
+    call("aclrtHostRegisterV2", || {
+        Context::current()?;
+        if flags & constant::register::MAPPED != 0 {
+            fail!(code::RT_FEATURE_NOT_SUPPORT, "kernels cannot reach host memory on this device");
+        }
+        pinned::register(Span { start: address as usize, bytes: bytes as usize })
+    })
+}
+
+/// The address by which kernels reach host memory.
+///
+/// # Safety
+/// None: they cannot here, so this is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtHostGetDevicePointer(
+    _address: *mut c_void,
+    _device: *mut *mut c_void,
+    _flags: u32,
+) -> Status {
+    call("aclrtHostGetDevicePointer", || {
+        fail!(code::RT_FEATURE_NOT_SUPPORT, "kernels cannot reach host memory on this device")
+    })
+}
+
+/// Undoes `aclrtHostRegisterV2`.
+///
+/// # Safety
+/// No copy from or to the memory is under way.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtHostUnregister(address: *mut c_void) -> Status {
+    call("aclrtHostUnregister", || pinned::unregister(address as usize))
+}
+
+/// What an address belongs to.
+///
+/// # Safety
+/// `attributes` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtPointerGetAttributes(
+    address: *const c_void,
+    attributes: *mut PointerAttributes,
+) -> Status {
+    call("aclrtPointerGetAttributes", || {
+        use constant::location::{DEVICE, HOST, UNREGISTERED};
+        let span = Span { start: address as usize, bytes: 1 };
+        let location = match Device::owner(span.start) {
+            Some(device) => Location { id: device.id as u32, kind: DEVICE },
+            None if pinned::contains(span) => Location { id: 0, kind: HOST },
+            None => Location { id: 0, kind: UNREGISTERED },
+        };
+        // SAFETY: by the caller's promise.
+        unsafe { put(attributes, PointerAttributes { location, page: 4096, reserved: [0; 4] }) }
+    })
+}
+
+/// What this program uses of a device: one line for all of it.
+///
+/// # Safety
+/// `usage` is null or has so many places; `count` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtGetMemUsageInfo(
+    device: i32,
+    usage: *mut MemoryUsage,
+    places: usize,
+    count: *mut usize,
+) -> Status {
+    call("aclrtGetMemUsageInfo", || {
+        if places == 0 {
+            fail!(code::INVALID_PARAM, "there is no place for an answer");
+        }
+        let (current, peak) = Device::by_id(device)?.memory.usage();
+        let mut name = [0; 32];
+        for (to, from) in name.iter_mut().zip(b"SIMULATED") {
+            *to = *from as c_char;
+        }
+        let line = MemoryUsage { name, current: current as u64, peak: peak as u64, reserved: [0; 8] };
+        // SAFETY: by the caller's promise.
+        unsafe { put(usage, line).and(put(count, 1)) }
     })
 }
 
@@ -77,90 +292,4 @@ pub unsafe extern "C" fn aclrtGetMemInfo(_kind: i32, free: *mut usize, total: *m
         // SAFETY: by the caller's promise.
         unsafe { put(free, room).and(put(total, all)) }
     })
-}
-
-/// Copies before it returns. The addresses say in which direction, not the kind.
-///
-/// # Safety
-/// Host memory may be read or written for so many bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtMemcpy(
-    to: *mut c_void,
-    most: usize,
-    from: *const c_void,
-    bytes: usize,
-    kind: i32,
-) -> Status {
-    call("aclrtMemcpy", || {
-        check(to as usize, from as usize, bytes, most, kind)?;
-        transfer::copy(c"aclrtMemcpy", to as usize, from as usize, bytes)
-    })
-}
-
-/// Copies in a stream; waits for it if host memory is not pinned.
-///
-/// # Safety
-/// Host memory may be read or written for so many bytes, until the stream has done it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtMemcpyAsync(
-    to: *mut c_void,
-    most: usize,
-    from: *const c_void,
-    bytes: usize,
-    kind: i32,
-    stream: Stream,
-) -> Status {
-    call("aclrtMemcpyAsync", || {
-        check(to as usize, from as usize, bytes, most, kind)?;
-        let stream = Context::current()?.stream(stream as usize)?;
-        transfer::copy_async(c"aclrtMemcpyAsync", to as usize, from as usize, bytes, kind, &stream)
-    })
-}
-
-/// Fills device memory with one byte.
-///
-/// # Safety
-/// None: the address is checked, never followed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtMemset(address: *mut c_void, most: usize, value: i32, bytes: usize) -> Status {
-    call("aclrtMemset", || {
-        fits(bytes, most)?;
-        transfer::set(c"aclrtMemset", address as usize, value, bytes)
-    })
-}
-
-/// Fills device memory with one byte, in a stream.
-///
-/// # Safety
-/// None: the address is checked, never followed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtMemsetAsync(
-    address: *mut c_void,
-    most: usize,
-    value: i32,
-    bytes: usize,
-    stream: Stream,
-) -> Status {
-    call("aclrtMemsetAsync", || {
-        fits(bytes, most)?;
-        let stream = Context::current()?.stream(stream as usize)?;
-        transfer::set_async(c"aclrtMemsetAsync", address as usize, value, bytes, &stream)
-    })
-}
-
-fn check(to: usize, from: usize, bytes: usize, most: usize, kind: i32) -> Result {
-    if bytes > 0 && (to == 0 || from == 0) {
-        fail!(code::INVALID_PARAM, "an address is null");
-    }
-    if !(0..=5).contains(&kind) {
-        fail!(code::INVALID_PARAM, "there is no copy of kind {kind}");
-    }
-    fits(bytes, most)
-}
-
-fn fits(bytes: usize, most: usize) -> Result {
-    if bytes > most {
-        fail!(code::RT_PARAM_INVALID, "{bytes} bytes do not fit into {most}");
-    }
-    Ok(())
 }

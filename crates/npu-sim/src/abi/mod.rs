@@ -3,12 +3,24 @@
 #![expect(unsafe_code, reason = "takes pointers from C, and exports functions")]
 
 pub mod activity;
+pub mod callback;
+pub mod collective;
+pub mod communicator;
+pub mod copy;
 pub mod device;
+pub mod event;
+pub mod executor;
+pub mod info;
+pub mod marker;
 pub mod memory;
 pub mod objects;
 pub mod operators;
+pub mod refused;
 pub mod stream;
 mod table;
+pub mod tensor;
+pub mod tester;
+pub mod virtual_memory;
 
 pub use table::symbol;
 

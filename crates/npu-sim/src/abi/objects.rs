@@ -1,17 +1,18 @@
-//! Descriptors of tensors, numbers and lists.
+//! Numbers, arrays and lists.
 #![allow(non_snake_case, reason = "the names are those of C")]
 
+use super::put;
 use crate::error::{Failure, Result, call, call_or, fail};
 use crate::handle::Handles;
 use crate::objects::{
-    BOOL_ARRAYS, Description, EXECUTORS, INT_ARRAYS, SCALARS, TENSOR_LISTS, TENSORS, Tensor, dtype_of,
+    BOOL_ARRAYS, FLOAT_ARRAYS, INT_ARRAYS, SCALAR_LISTS, SCALARS, TENSOR_LISTS, TENSORS, dtype_of,
 };
 use cresset_acl::code;
 use cresset_acl::types::*;
 use cresset_kernels::{DType, Scalar, bf16, f16};
 
 /// Makes an object, or reports why not and gives null.
-fn create<T>(name: &str, make: impl FnOnce() -> Result<usize>) -> *mut T {
+pub(super) fn create<T>(name: &str, make: impl FnOnce() -> Result<usize>) -> *mut T {
     let mut handle = 0;
     call_or(code::NN_INNER, name, || {
         handle = make()?;
@@ -21,7 +22,7 @@ fn create<T>(name: &str, make: impl FnOnce() -> Result<usize>) -> *mut T {
 }
 
 /// Ends a handle. Null is fine, a handle that is not alive is not.
-fn destroy<T>(name: &str, handles: &Handles<T>, handle: usize) -> Status {
+pub(super) fn destroy<T>(name: &str, handles: &Handles<T>, handle: usize) -> Status {
     call(name, || {
         if handle != 0 && handles.remove(handle).is_none() {
             return Err(dead(handle));
@@ -30,13 +31,13 @@ fn destroy<T>(name: &str, handles: &Handles<T>, handle: usize) -> Status {
     })
 }
 
-fn dead(handle: usize) -> Failure {
+pub(super) fn dead(handle: usize) -> Failure {
     Failure::new(code::NN_PARAM_INVALID, format!("{handle:#x} was destroyed before, or is something else"))
 }
 
 /// # Safety
 /// `start` is null, or `count` values at it may be read.
-unsafe fn values<'a, T>(start: *const T, count: u64, what: &str) -> Result<&'a [T]> {
+pub(super) unsafe fn values<'a, T>(start: *const T, count: u64, what: &str) -> Result<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
     }
@@ -45,46 +46,6 @@ unsafe fn values<'a, T>(start: *const T, count: u64, what: &str) -> Result<&'a [
     }
     // SAFETY: not null, so the caller vouches for it.
     Ok(unsafe { std::slice::from_raw_parts(start, count as usize) })
-}
-
-/// Describes a tensor; null if the description makes no sense.
-///
-/// # Safety
-/// Each array is null or holds as many numbers as its count says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclCreateTensor(
-    shape: *const i64,
-    rank: u64,
-    dtype: i32,
-    strides: *const i64,
-    offset: i64,
-    _format: i32,
-    storage: *const i64,
-    storage_rank: u64,
-    address: *mut c_void,
-) -> *mut TensorHandle {
-    // SAFETY: by the caller's promise.
-    create("aclCreateTensor", || unsafe {
-        let strides = if strides.is_null() { None } else { Some(values(strides, rank, "strides")?) };
-        let tensor = Tensor::new(&Description {
-            shape: values(shape, rank, "shape")?,
-            strides,
-            offset,
-            dtype,
-            storage: values(storage, storage_rank, "storage shape")?,
-            address: address as usize,
-        })?;
-        Ok(TENSORS.insert(tensor))
-    })
-}
-
-/// Ends a descriptor of a tensor.
-///
-/// # Safety
-/// None: a handle is checked, never followed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclDestroyTensor(tensor: *const TensorHandle) -> Status {
-    destroy("aclDestroyTensor", &TENSORS, tensor as usize)
 }
 
 /// Keeps a number.
@@ -187,7 +148,7 @@ pub unsafe extern "C" fn aclCreateTensorList(
         // SAFETY: by the caller's promise.
         let tensors = unsafe { values(tensors, count, "tensors")? };
         let handles: Vec<usize> = tensors.iter().map(|&tensor| tensor as usize).collect();
-        if let Some(&handle) = handles.iter().find(|&&handle| TENSORS.get(handle).is_none()) {
+        if let Some(&handle) = handles.iter().find(|&&handle| handle != 0 && !TENSORS.holds(handle)) {
             return Err(dead(handle));
         }
         Ok(TENSOR_LISTS.insert(handles))
@@ -200,22 +161,96 @@ pub unsafe extern "C" fn aclCreateTensorList(
 /// None: a handle is checked, never followed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclDestroyTensorList(list: *const TensorListHandle) -> Status {
-    call("aclDestroyTensorList", || {
-        if list.is_null() {
+    destroy_list("aclDestroyTensorList", &TENSOR_LISTS, &TENSORS, list as usize)
+}
+
+/// Ends a list and its items.
+fn destroy_list<T>(name: &str, lists: &Handles<Vec<usize>>, items: &Handles<T>, list: usize) -> Status {
+    call(name, || {
+        if list == 0 {
             return Ok(());
         }
-        let handles = TENSOR_LISTS.remove(list as usize).ok_or_else(|| dead(list as usize))?;
+        let handles = lists.remove(list).ok_or_else(|| dead(list))?;
+        // A list may hold nulls, for items that are left out.
         let gone: Vec<usize> =
-            handles.iter().copied().filter(|&handle| TENSORS.remove(handle).is_none()).collect();
+            handles.iter().copied().filter(|&handle| handle != 0 && items.remove(handle).is_none()).collect();
         gone.first().map_or(Ok(()), |&handle| Err(dead(handle)))
     })
 }
 
-/// Ends an executor that was not run.
+/// Keeps floats.
+///
+/// # Safety
+/// `numbers` is null or holds `count` numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclCreateFloatArray(numbers: *const f32, count: u64) -> *mut FloatArrayHandle {
+    create("aclCreateFloatArray", || {
+        // SAFETY: by the caller's promise.
+        let numbers = unsafe { values(numbers, count, "values")? };
+        Ok(FLOAT_ARRAYS.insert(numbers.to_vec()))
+    })
+}
+
+/// Ends floats.
 ///
 /// # Safety
 /// None: a handle is checked, never followed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclDestroyAclOpExecutor(executor: *mut Executor) -> Status {
-    destroy("aclDestroyAclOpExecutor", &EXECUTORS, executor as usize)
+pub unsafe extern "C" fn aclDestroyFloatArray(array: *const FloatArrayHandle) -> Status {
+    destroy("aclDestroyFloatArray", &FLOAT_ARRAYS, array as usize)
+}
+
+/// Makes a list, which owns the numbers from now on.
+///
+/// # Safety
+/// `scalars` is null or holds `count` handles.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclCreateScalarList(
+    scalars: *const *const ScalarHandle,
+    count: u64,
+) -> *mut ScalarListHandle {
+    create("aclCreateScalarList", || {
+        // SAFETY: by the caller's promise.
+        let scalars = unsafe { values(scalars, count, "scalars")? };
+        let handles: Vec<usize> = scalars.iter().map(|&scalar| scalar as usize).collect();
+        if let Some(&handle) = handles.iter().find(|&&handle| !SCALARS.holds(handle)) {
+            return Err(dead(handle));
+        }
+        Ok(SCALAR_LISTS.insert(handles))
+    })
+}
+
+/// Ends a list and the numbers in it.
+///
+/// # Safety
+/// None: a handle is checked, never followed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclDestroyScalarList(list: *const ScalarListHandle) -> Status {
+    destroy_list("aclDestroyScalarList", &SCALAR_LISTS, &SCALARS, list as usize)
+}
+
+/// One function per kind of array and list: how many items it has.
+macro_rules! counts {
+    ($($name:ident($handle:ty) = $handles:ident;)*) => {$(
+        /// How many items there are.
+        ///
+        /// # Safety
+        /// `count` is null or may be written.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(array: *const $handle, count: *mut u64) -> Status {
+            call_or(code::NN_INNER, stringify!($name), || {
+                let items = $handles.get(array as usize).ok_or_else(|| dead(array as usize))?;
+                // SAFETY: by the caller's promise.
+                unsafe { put(count, items.len() as u64) }
+            })
+        }
+    )*};
+}
+
+counts! {
+    aclGetIntArraySize(IntArrayHandle) = INT_ARRAYS;
+    aclGetFloatArraySize(FloatArrayHandle) = FLOAT_ARRAYS;
+    aclGetBoolArraySize(BoolArrayHandle) = BOOL_ARRAYS;
+    aclGetTensorListSize(TensorListHandle) = TENSOR_LISTS;
+    aclGetScalarListSize(ScalarListHandle) = SCALAR_LISTS;
 }

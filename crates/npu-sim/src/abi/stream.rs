@@ -1,21 +1,36 @@
-//! Streams and events.
+//! Streams.
 #![allow(non_snake_case, reason = "the names are those of C")]
 
 use super::device::deadline;
 use super::put;
 use crate::context::Context;
-use crate::error::{Failure, Result, call};
-use crate::event::{EVENTS, Event};
-use cresset_acl::types::{Event as EventHandle, Status, Stream as StreamHandle};
+use crate::error::{Result, call, fail};
+use crate::stream::{self, Stream};
+use cresset_acl::structure::{StreamAttribute, StreamConfig};
+use cresset_acl::types::{Status, Stream as StreamHandle, StreamCallback, c_char, c_void};
 use cresset_acl::{code, constant};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-fn event_of(handle: EventHandle) -> Result<Arc<Event>> {
-    EVENTS.get(handle as usize).ok_or_else(|| unknown(handle))
+/// How urgent work can be; more is less urgent.
+const PRIORITIES: std::ops::RangeInclusive<u32> = 0..=7;
+
+fn stream_of(handle: StreamHandle) -> Result<Arc<Stream>> {
+    Context::current()?.stream(handle as usize)
 }
 
-fn unknown(handle: EventHandle) -> Failure {
-    Failure::new(code::RT_INVALID_HANDLE, format!("{handle:?} is not an event in use"))
+/// # Safety
+/// `to` is null or may be written.
+unsafe fn create(to: *mut StreamHandle, priority: u32, flags: u32) -> Result {
+    if !PRIORITIES.contains(&priority) || flags & !0x3f != 0 {
+        fail!(code::RT_PARAM_INVALID, "priority {priority} and flags {flags:#x} make no stream");
+    }
+    let context = Context::current()?;
+    if to.is_null() {
+        fail!(code::INVALID_PARAM, "the place for the stream is null");
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { put(to, context.new_stream(priority, flags)? as StreamHandle) }
 }
 
 /// Makes a stream in the context of this thread.
@@ -25,22 +40,39 @@ fn unknown(handle: EventHandle) -> Failure {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtCreateStream(stream: *mut StreamHandle) -> Status {
     // SAFETY: by the caller's promise.
-    call("aclrtCreateStream", || unsafe { put(stream, Context::current()?.new_stream() as StreamHandle) })
+    call("aclrtCreateStream", || unsafe { create(stream, 0, 0) })
 }
 
-/// Makes a stream. Priority and flags change nothing here.
+/// Makes a stream. Priority and flags are remembered and change nothing else here.
 ///
 /// # Safety
 /// `stream` is null or may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtCreateStreamWithConfig(
     stream: *mut StreamHandle,
-    _priority: u32,
-    _flags: u32,
+    priority: u32,
+    flags: u32,
 ) -> Status {
     // SAFETY: by the caller's promise.
-    call("aclrtCreateStreamWithConfig", || unsafe {
-        put(stream, Context::current()?.new_stream() as StreamHandle)
+    call("aclrtCreateStreamWithConfig", || unsafe { create(stream, priority, flags) })
+}
+
+/// Makes a stream as a configuration says.
+///
+/// # Safety
+/// `stream` is null or may be written, `config` is null or may be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtCreateStreamV2(
+    stream: *mut StreamHandle,
+    config: *const StreamConfig,
+) -> Status {
+    call("aclrtCreateStreamV2", || {
+        // SAFETY: by the caller's promise.
+        let Some(config) = (unsafe { config.as_ref() }) else {
+            fail!(code::INVALID_PARAM, "the configuration is null");
+        };
+        // SAFETY: by the caller's promise.
+        unsafe { create(stream, config.priority, config.flags as u32) }
     })
 }
 
@@ -50,7 +82,28 @@ pub unsafe extern "C" fn aclrtCreateStreamWithConfig(
 /// None: a handle is checked, never followed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtDestroyStream(stream: StreamHandle) -> Status {
-    call("aclrtDestroyStream", || Context::current()?.end_stream(stream as usize))
+    call("aclrtDestroyStream", || Context::current()?.end_stream(stream as usize, true))
+}
+
+/// Ends a stream and gives up its work.
+///
+/// # Safety
+/// None: a handle is checked, never followed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtDestroyStreamForce(stream: StreamHandle) -> Status {
+    call("aclrtDestroyStreamForce", || Context::current()?.end_stream(stream as usize, false))
+}
+
+/// Gives up the work of a stream that waits.
+///
+/// # Safety
+/// None: a handle is checked, never followed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtStreamAbort(stream: StreamHandle) -> Status {
+    call("aclrtStreamAbort", || {
+        stream_of(stream)?.abort(code::RT_STREAM_ABORT);
+        Ok(())
+    })
 }
 
 /// Waits for a stream, and tells what failed in it.
@@ -103,105 +156,161 @@ pub unsafe extern "C" fn aclrtStreamGetId(stream: StreamHandle, id: *mut i32) ->
     })
 }
 
-/// Makes later work of a stream wait for an event. Does not wait itself.
+/// How urgent the work of a stream is.
 ///
 /// # Safety
-/// None: handles are checked, never followed.
+/// `priority` is null or may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtStreamWaitEvent(stream: StreamHandle, event: EventHandle) -> Status {
-    call("aclrtStreamWaitEvent", || event_of(event)?.hold(&*Context::current()?.stream(stream as usize)?))
-}
-
-/// Makes an event that streams can wait for and that takes the time.
-///
-/// # Safety
-/// `event` is null or may be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtCreateEvent(event: *mut EventHandle) -> Status {
-    let flags = constant::event::SYNC | constant::event::TIME_LINE;
-    // SAFETY: by the caller's promise.
-    call("aclrtCreateEvent", || unsafe { create_event(event, flags) })
-}
-
-/// Makes an event that does what its flags say.
-///
-/// # Safety
-/// `event` is null or may be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtCreateEventExWithFlag(event: *mut EventHandle, flags: u32) -> Status {
-    // SAFETY: by the caller's promise.
-    call("aclrtCreateEventExWithFlag", || unsafe { create_event(event, flags) })
-}
-
-/// # Safety
-/// `to` is null or may be written.
-unsafe fn create_event(to: *mut EventHandle, flags: u32) -> Result {
-    Context::current()?;
-    let event = Event::new(flags)?;
-    // SAFETY: by the caller's promise.
-    unsafe { put(to, EVENTS.insert(event) as EventHandle) }
-}
-
-/// Ends an event. Work that waits for it goes on waiting.
-///
-/// # Safety
-/// None: a handle is checked, never followed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtDestroyEvent(event: EventHandle) -> Status {
-    call("aclrtDestroyEvent", || EVENTS.remove(event as usize).map(drop).ok_or_else(|| unknown(event)))
-}
-
-/// Lets an event stand for all work of a stream so far.
-///
-/// # Safety
-/// None: handles are checked, never followed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtRecordEvent(event: EventHandle, stream: StreamHandle) -> Status {
-    call("aclrtRecordEvent", || {
-        event_of(event)?.record(&*Context::current()?.stream(stream as usize)?);
-        Ok(())
-    })
-}
-
-/// Whether an event was reached.
-///
-/// # Safety
-/// `status` is null or may be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtQueryEventStatus(event: EventHandle, status: *mut i32) -> Status {
-    call("aclrtQueryEventStatus", || {
-        let complete = event_of(event)?.is_complete();
-        use constant::event::{RECORDED_COMPLETE, RECORDED_NOT_READY};
+pub unsafe extern "C" fn aclrtStreamGetPriority(stream: StreamHandle, priority: *mut u32) -> Status {
+    call("aclrtStreamGetPriority", || {
+        let value = stream_of(stream)?.priority.load(Ordering::Relaxed);
         // SAFETY: by the caller's promise.
-        unsafe { put(status, if complete { RECORDED_COMPLETE } else { RECORDED_NOT_READY }) }
+        unsafe { put(priority, value) }
     })
 }
 
-/// Waits for an event.
+/// What a stream was made with.
+///
+/// # Safety
+/// `flags` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtStreamGetFlags(stream: StreamHandle, flags: *mut u32) -> Status {
+    call("aclrtStreamGetFlags", || {
+        let value = stream_of(stream)?.flags;
+        // SAFETY: by the caller's promise.
+        unsafe { put(flags, value) }
+    })
+}
+
+/// The least and the most urgent priority.
+///
+/// # Safety
+/// `least` and `greatest` are null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtDeviceGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) -> Status {
+    call("aclrtDeviceGetStreamPriorityRange", || {
+        Context::current()?;
+        // SAFETY: by the caller's promise.
+        unsafe { put(least, *PRIORITIES.end() as i32).and(put(greatest, *PRIORITIES.start() as i32)) }
+    })
+}
+
+/// How many streams can still be made.
+///
+/// # Safety
+/// `count` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtGetStreamAvailableNum(count: *mut u32) -> Status {
+    call("aclrtGetStreamAvailableNum", || {
+        let left = stream::MOST.saturating_sub(Context::current()?.device.stream_count());
+        // SAFETY: by the caller's promise.
+        unsafe { put(count, left as u32) }
+    })
+}
+
+/// Says whether a stream goes on after a failure.
 ///
 /// # Safety
 /// None: a handle is checked, never followed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtSynchronizeEvent(event: EventHandle) -> Status {
-    call("aclrtSynchronizeEvent", || {
-        event_of(event)?.synchronize();
+pub unsafe extern "C" fn aclrtSetStreamFailureMode(stream: StreamHandle, mode: u64) -> Status {
+    call("aclrtSetStreamFailureMode", || stream_of(stream)?.set_failure_mode(mode))
+}
+
+/// Says whether a stream looks for overflows: remembered, without effect.
+///
+/// # Safety
+/// None: a handle is checked, never followed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtSetStreamOverflowSwitch(stream: StreamHandle, flag: u32) -> Status {
+    call("aclrtSetStreamOverflowSwitch", || {
+        stream_of(stream)?.overflow_switch.store(flag, Ordering::Relaxed);
         Ok(())
     })
 }
 
-/// Milliseconds from one event to another.
+/// Whether a stream was told to look for overflows.
 ///
 /// # Safety
-/// `milliseconds` is null or may be written.
+/// `flag` is null or may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtEventElapsedTime(
-    milliseconds: *mut f32,
-    start: EventHandle,
-    end: EventHandle,
+pub unsafe extern "C" fn aclrtGetStreamOverflowSwitch(stream: StreamHandle, flag: *mut u32) -> Status {
+    call("aclrtGetStreamOverflowSwitch", || {
+        let value = stream_of(stream)?.overflow_switch.load(Ordering::Relaxed);
+        // SAFETY: by the caller's promise.
+        unsafe { put(flag, value) }
+    })
+}
+
+/// Tells a stream one of several things.
+///
+/// # Safety
+/// `value` is null or may be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtSetStreamAttribute(
+    stream: StreamHandle,
+    attribute: i32,
+    value: *mut StreamAttribute,
 ) -> Status {
-    call("aclrtEventElapsedTime", || {
-        let elapsed = event_of(start)?.until(&*event_of(end)?)?;
+    call("aclrtSetStreamAttribute", || {
+        use constant::stream_attribute::{
+            CACHE_OPERATOR, CUSTOM_TAG, FAILURE_MODE, OVERFLOW_SWITCH, PRIORITY,
+        };
+        let stream = stream_of(stream)?;
+        if value.is_null() {
+            fail!(code::INVALID_PARAM, "the value is null");
+        }
+        // SAFETY: not null, so the caller vouches for it; any bits are a number.
+        let (long, short) = unsafe { ((*value).failure_mode, (*value).priority) };
+        match attribute {
+            FAILURE_MODE => stream.set_failure_mode(long)?,
+            OVERFLOW_SWITCH => stream.overflow_switch.store(short, Ordering::Relaxed),
+            PRIORITY => stream.priority.store(short, Ordering::Relaxed),
+            CUSTOM_TAG | CACHE_OPERATOR => {}
+            _ => fail!(code::RT_PARAM_INVALID, "there is no attribute {attribute}"),
+        }
+        Ok(())
+    })
+}
+
+/// What a stream was told.
+///
+/// # Safety
+/// `value` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtGetStreamAttribute(
+    stream: StreamHandle,
+    attribute: i32,
+    value: *mut StreamAttribute,
+) -> Status {
+    call("aclrtGetStreamAttribute", || {
+        use constant::stream_attribute::{
+            CACHE_OPERATOR, CUSTOM_TAG, FAILURE_MODE, OVERFLOW_SWITCH, PRIORITY,
+        };
+        let stream = stream_of(stream)?;
+        let number = match attribute {
+            FAILURE_MODE => stream.failure_mode() as u32,
+            OVERFLOW_SWITCH => stream.overflow_switch.load(Ordering::Relaxed),
+            PRIORITY => stream.priority.load(Ordering::Relaxed),
+            CUSTOM_TAG | CACHE_OPERATOR => 0,
+            _ => fail!(code::RT_PARAM_INVALID, "there is no attribute {attribute}"),
+        };
         // SAFETY: by the caller's promise.
-        unsafe { put(milliseconds, elapsed) }
+        unsafe { put(value, StreamAttribute { reserved: [number, 0, 0, 0] }) }
+    })
+}
+
+/// Wants to hear of streams that come and go: remembered by nobody, since no client needs it here.
+///
+/// # Safety
+/// None.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtRegStreamStateCallback(
+    _name: *const c_char,
+    _callback: Option<StreamCallback>,
+    _data: *mut c_void,
+) -> Status {
+    call("aclrtRegStreamStateCallback", || {
+        fail!(code::RT_FEATURE_NOT_SUPPORT, "nobody is told of streams that come and go")
     })
 }

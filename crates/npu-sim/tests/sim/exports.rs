@@ -20,11 +20,22 @@ macro_rules! operator_names {
 
 /// Every name of the tables.
 fn names() -> Vec<&'static str> {
-    let runtime: &[&str] = cresset_acl::runtime_functions!(names);
-    let objects: &[&str] = cresset_acl::object_functions!(names);
-    let activity: &[&str] = cresset_acl::activity_functions!(names);
-    let operators: &[&str] = cresset_acl::operators!(operator_names);
-    [runtime, objects, activity, operators, &["cressetSimVersion"]].concat()
+    let tables: &[&[&str]] = &[
+        cresset_acl::runtime_functions!(names),
+        cresset_acl::probed_functions!(names),
+        cresset_acl::foreign_runtime_functions!(names),
+        cresset_acl::object_functions!(names),
+        cresset_acl::foreign_object_functions!(names),
+        cresset_acl::activity_functions!(names),
+        cresset_acl::foreign_activity_functions!(names),
+        cresset_acl::collective_functions!(names),
+        cresset_acl::refused_functions!(names),
+        cresset_acl::undeclared_functions!(names),
+        cresset_acl::operators!(operator_names),
+        cresset_acl::foreign_operators!(operator_names),
+        &["cressetSimVersion", "cressetSimConfigure", "cressetSimReport"],
+    ];
+    tables.concat()
 }
 
 #[test]

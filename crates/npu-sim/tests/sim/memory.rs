@@ -157,6 +157,9 @@ fn devices_have_memory_of_their_own() {
     let second = Block::new(64);
     // SAFETY: both blocks are alive.
     unsafe {
+        let (_, text) = failure(aclrtMemcpy(second.0, 64, first.0, 64, copy::DEVICE_TO_DEVICE));
+        assert!(text.contains("aclrtDeviceEnablePeerAccess"), "{text}");
+        ok(aclrtDeviceEnablePeerAccess(0, 0));
         ok(aclrtMemcpy(second.0, 64, first.0, 64, copy::DEVICE_TO_DEVICE));
         ok(aclrtMemsetAsync(first.0, 64, 1, 64, null_mut()));
         let (code, text) = failure(aclrtSynchronizeDevice());

@@ -134,6 +134,7 @@ fn records_of_a_launch_share_a_correlation_id() {
         assert_eq!(msptiUnsubscribe(subscriber), result::SUCCESS);
         assert_eq!(msptiUnsubscribe(subscriber), result::INVALID_PARAMETER);
     }
+    flush();
     run!(relu(x.raw, out.raw)).unwrap();
     assert_eq!(flush(), [], "nothing is collected that nobody asked for");
 }
