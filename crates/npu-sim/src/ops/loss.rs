@@ -73,7 +73,7 @@ fn check(x: &Tensor, target: &Tensor, weight: &Tensor, reduction: i64) -> Result
     reduction_of(reduction)
 }
 
-fn reduction_of(reduction: i64) -> Result<Reduction> {
+pub(super) fn reduction_of(reduction: i64) -> Result<Reduction> {
     match reduction {
         constant::reduction::NONE => Ok(Reduction::None),
         constant::reduction::MEAN => Ok(Reduction::Mean),
@@ -83,13 +83,109 @@ fn reduction_of(reduction: i64) -> Result<Reduction> {
 }
 
 /// A loss has one element per sample, or just one.
-fn expect_per_sample(name: &str, x: &Tensor, target: &Tensor, reduction: Reduction) -> Result {
+pub(super) fn expect_per_sample(name: &str, x: &Tensor, target: &Tensor, reduction: Reduction) -> Result {
     expect_dtype(name, x, FLOATS)?;
     if reduction == Reduction::None { expect(name, x, target.shape()) } else { expect_one(name, x) }
 }
 
 pub(crate) fn mse_loss(x: Tensor, target: Tensor, reduction: i64, out: Tensor) -> Planned {
     distance(c"MseLoss", Loss(Square), [x, target], None, reduction, out)
+}
+
+pub(crate) fn mse_loss_out(x: Tensor, target: Tensor, reduction: i64, out: Tensor) -> Planned {
+    mse_loss(x, target, reduction, out)
+}
+
+pub(crate) fn l1_loss(x: Tensor, target: Tensor, reduction: i64, out: Tensor) -> Planned {
+    distance(c"LpLoss", Absolute, [x, target], None, reduction, out)
+}
+
+/// How far two numbers are apart.
+#[derive(Clone, Copy)]
+struct Absolute;
+
+impl FloatBinary for Absolute {
+    fn apply<T: Float>(self, a: T, b: T) -> T {
+        (a - b).abs()
+    }
+}
+
+pub(crate) fn l1_loss_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    reduction: i64,
+    out: Tensor,
+) -> Planned {
+    gradient(c"L1LossGrad", AbsoluteSlope { share: share(reduction, &out)? }, [grad, x, target], None, out)
+}
+
+#[derive(Clone, Copy)]
+struct AbsoluteSlope {
+    share: f64,
+}
+
+impl FloatTernary for AbsoluteSlope {
+    fn apply<T: Float>(self, grad: T, x: T, target: T) -> T {
+        let sign = if x > target {
+            T::ONE
+        } else if x < target {
+            -T::ONE
+        } else {
+            T::ZERO
+        };
+        grad * sign * T::narrow(self.share)
+    }
+}
+
+pub(crate) fn kl_div(x: Tensor, target: Tensor, reduction: i64, log_target: bool, out: Tensor) -> Planned {
+    let kernel = c"KLDiv";
+    distance(kernel, Divergence { log_target }, [x, target], None, reduction, out)
+}
+
+/// How a distribution diverges from a target, of which logarithms are given or not.
+#[derive(Clone, Copy)]
+struct Divergence {
+    log_target: bool,
+}
+
+impl FloatBinary for Divergence {
+    fn apply<T: Float>(self, x: T, target: T) -> T {
+        match self.log_target {
+            true => target.exp() * (target - x),
+            false if target > T::ZERO => target * (target.ln() - x),
+            false => T::ZERO * x,
+        }
+    }
+}
+
+pub(crate) fn kl_div_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    reduction: i64,
+    log_target: bool,
+    out: Tensor,
+) -> Planned {
+    let f = DivergenceSlope { log_target, share: share(reduction, &out)? };
+    gradient(c"KlDivLossGrad", f, [grad, x, target], None, out)
+}
+
+#[derive(Clone, Copy)]
+struct DivergenceSlope {
+    log_target: bool,
+    share: f64,
+}
+
+impl FloatTernary for DivergenceSlope {
+    fn apply<T: Float>(self, grad: T, _x: T, target: T) -> T {
+        let weight = match self.log_target {
+            true => target.exp(),
+            false if target > T::ZERO => target,
+            false => T::ZERO,
+        };
+        -(weight * grad) * T::narrow(self.share)
+    }
 }
 
 pub(crate) fn smooth_l1_loss(x: Tensor, target: Tensor, reduction: i64, beta: f32, out: Tensor) -> Planned {

@@ -1,6 +1,7 @@
 //! Averages and maxima of what windows see, and their gradients.
 
-use super::cast::{FLOATS, converted, expect_dtype, stored};
+use super::cast::{FLOATS, Temporary, converted, expect_dtype, stored};
+use super::matrix::Precision;
 use super::shape::expect;
 use super::windows::{Numbers, each, three};
 use crate::error::{Result, fail};
@@ -12,7 +13,7 @@ use cresset_kernels::pooling::{self, Span, Windows};
 use std::ffi::CStr;
 
 /// The sizes that windows slide over: the last ones, after channels and perhaps samples.
-fn area(x: &Tensor, rank: usize) -> Result<&[usize]> {
+pub(super) fn area(x: &Tensor, rank: usize) -> Result<&[usize]> {
     match x.shape().len().checked_sub(rank).filter(|first| (1..=2).contains(first)) {
         Some(first) => Ok(&x.shape()[first..]),
         None => fail!(code::NN_PARAM_INVALID, "x of shape {:?} has not {rank} sizes to pool", x.shape()),
@@ -20,7 +21,7 @@ fn area(x: &Tensor, rank: usize) -> Result<&[usize]> {
 }
 
 /// What each window sees. Rounded up, windows may reach beyond the end, but none may begin there.
-fn slide(
+pub(super) fn slide(
     input: &[usize],
     [kernel, stride, padding, dilation]: &Numbers,
     ceil: bool,
@@ -77,12 +78,12 @@ fn plane(input: &[usize], mut spans: Vec<Vec<Span>>) -> Windows {
 }
 
 /// The shape that pooling gives.
-fn pooled(x: &Tensor, windows: &Windows, rank: usize) -> Vec<usize> {
+pub(super) fn pooled(x: &Tensor, windows: &Windows, rank: usize) -> Vec<usize> {
     let sizes = windows.spans[3 - rank..].iter().map(Vec::len);
     x.shape()[..x.shape().len() - rank].iter().copied().chain(sizes).collect()
 }
 
-fn numbers(
+pub(super) fn numbers(
     rank: usize,
     kernel: &[i64],
     stride: &[i64],
@@ -152,6 +153,35 @@ maxima! {
         max_pool3d_with_argmax_backward = c"MaxPool3DGradWithArgmax", over 3;
 }
 
+/// The first dimension may be missing: an image by itself.
+#[expect(clippy::too_many_arguments, reason = "as many as the operator has")]
+pub(crate) fn max_pool(
+    x: Tensor,
+    kernel: Vec<i64>,
+    stride: Vec<i64>,
+    auto: i64,
+    padding: Vec<i64>,
+    dilation: Vec<i64>,
+    ceil: i64,
+    out: Tensor,
+) -> Planned {
+    let pairs: Vec<&[i64]> = padding.chunks(2).collect();
+    if auto != 0 || pairs.iter().any(|pair| pair.len() != 2 || pair[0] != pair[1]) {
+        fail!(code::NN_PARAM_INVALID, "padding {padding:?} by rule {auto} is not simulated");
+    }
+    let padding: Vec<i64> = pairs.iter().map(|pair| pair[0]).collect();
+    let numbers = numbers(2, &kernel, &stride, &padding, &dilation)?;
+    let windows = slide(area(&x, 2)?, &numbers, ceil != 0, false)?;
+    expect("out", &out, &pooled(&x, &windows, 2))?;
+    expect_dtype("out", &out, &[x.dtype()])?;
+    let plan = Plan::new(c"MaxPoolV3", [x], [out], move |[x], [out]| {
+        let indices = Temporary::new(DType::I64, out.shape());
+        indices.write(|indices| pooling::maximum(x, &windows, out, indices));
+        Ok(())
+    });
+    plan.map(Plan::with_workspace)
+}
+
 pub(crate) fn adaptive_max_pool2d(x: Tensor, size: Vec<i64>, out: Tensor, indices: Tensor) -> Planned {
     let windows = share(area(&x, 2)?, &each("size", &size, 2)?);
     maximum(c"AdaptiveMaxPool2d", x, windows, 2, out, indices, DType::I64)
@@ -177,111 +207,64 @@ fn maximum(
     plan.map(Plan::with_workspace)
 }
 
-/// How an average counts: padding as well or not, and by another number than there are elements.
-#[derive(Clone, Copy)]
-struct Counting {
-    ceil: bool,
-    padding: bool,
-    divisor: i64,
+/// What averages are divided by, if not by how many elements there are.
+fn divisor_of(given: i64) -> Option<f64> {
+    (given != 0).then_some(given as f64)
 }
 
-impl Counting {
-    fn divide_by(self) -> Option<f64> {
-        (self.divisor != 0).then_some(self.divisor as f64)
-    }
+/// One line per number of dimensions: the operator and its gradient; some are told a precision.
+macro_rules! averages {
+    ($($name:ident = $kernel:literal, $back:ident = $back_kernel:literal, over $rank:literal $(, $cube:ident)?;)*) => {$(
+        #[expect(clippy::too_many_arguments, reason = "as many as the operator has")]
+        pub(crate) fn $name(
+            x: Tensor,
+            kernel: Vec<i64>,
+            stride: Vec<i64>,
+            padding: Vec<i64>,
+            ceil: bool,
+            count_padding: bool,
+            divisor: i64,
+            $($cube: i8,)?
+            out: Tensor,
+        ) -> Planned {
+            $(Precision::new($cube, x.dtype())?;)?
+            let numbers = numbers($rank, &kernel, &stride, &padding, &[1])?;
+            let windows = slide(area(&x, $rank)?, &numbers, ceil, count_padding)?;
+            averaged($kernel, x, windows, $rank, divisor_of(divisor), out)
+        }
+
+        #[expect(clippy::too_many_arguments, reason = "as many as the operator has")]
+        pub(crate) fn $back(
+            grad: Tensor,
+            x: Tensor,
+            kernel: Vec<i64>,
+            stride: Vec<i64>,
+            padding: Vec<i64>,
+            ceil: bool,
+            count_padding: bool,
+            divisor: i64,
+            $($cube: i8,)?
+            out: Tensor,
+        ) -> Planned {
+            $(Precision::new($cube, x.dtype())?;)?
+            let numbers = numbers($rank, &kernel, &stride, &padding, &[1])?;
+            let windows = slide(area(&x, $rank)?, &numbers, ceil, count_padding)?;
+            spread($back_kernel, grad, x, windows, $rank, divisor_of(divisor), out)
+        }
+    )*};
 }
 
-#[expect(clippy::too_many_arguments, reason = "as many as the operator has")]
-pub(crate) fn avg_pool2d(
-    x: Tensor,
-    kernel: Vec<i64>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    ceil: bool,
-    count_padding: bool,
-    divisor: i64,
-    cube: i8,
-    out: Tensor,
-) -> Planned {
-    super::matrix::expect_precision(cube)?;
-    let counting = Counting { ceil, padding: count_padding, divisor };
-    average(c"AvgPoolV2", 2, x, numbers(2, &kernel, &stride, &padding, &[1])?, counting, out)
+averages! {
+    avg_pool2d = c"AvgPoolV2", avg_pool2d_backward = c"AvgPoolV2Grad", over 2, cube;
+    avg_pool3d = c"AvgPool3D", avg_pool3d_backward = c"AvgPool3DGrad", over 3;
 }
 
-#[expect(clippy::too_many_arguments, reason = "as many as the operator has")]
-pub(crate) fn avg_pool3d(
-    x: Tensor,
-    kernel: Vec<i64>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    ceil: bool,
-    count_padding: bool,
-    divisor: i64,
-    out: Tensor,
-) -> Planned {
-    let counting = Counting { ceil, padding: count_padding, divisor };
-    average(c"AvgPool3D", 3, x, numbers(3, &kernel, &stride, &padding, &[1])?, counting, out)
-}
-
-#[expect(clippy::too_many_arguments, reason = "as many as the operator has")]
-pub(crate) fn avg_pool2d_backward(
-    grad: Tensor,
-    x: Tensor,
-    kernel: Vec<i64>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    ceil: bool,
-    count_padding: bool,
-    divisor: i64,
-    cube: i8,
-    out: Tensor,
-) -> Planned {
-    super::matrix::expect_precision(cube)?;
-    let counting = Counting { ceil, padding: count_padding, divisor };
-    let numbers = numbers(2, &kernel, &stride, &padding, &[1])?;
-    average_backward(c"AvgPoolV2Grad", 2, grad, x, numbers, counting, out)
-}
-
-#[expect(clippy::too_many_arguments, reason = "as many as the operator has")]
-pub(crate) fn avg_pool3d_backward(
-    grad: Tensor,
-    x: Tensor,
-    kernel: Vec<i64>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    ceil: bool,
-    count_padding: bool,
-    divisor: i64,
-    out: Tensor,
-) -> Planned {
-    let counting = Counting { ceil, padding: count_padding, divisor };
-    let numbers = numbers(3, &kernel, &stride, &padding, &[1])?;
-    average_backward(c"AvgPool3DGrad", 3, grad, x, numbers, counting, out)
-}
-
-fn average(
-    kernel: &'static CStr,
-    rank: usize,
-    x: Tensor,
-    numbers: Numbers,
-    counting: Counting,
-    out: Tensor,
-) -> Planned {
-    let windows = slide(area(&x, rank)?, &numbers, counting.ceil, counting.padding)?;
-    averaged(kernel, x, windows, rank, counting.divide_by(), out)
-}
-
-fn average_backward(
-    kernel: &'static CStr,
-    rank: usize,
-    grad: Tensor,
-    x: Tensor,
-    numbers: Numbers,
-    counting: Counting,
-    out: Tensor,
-) -> Planned {
-    let windows = slide(area(&x, rank)?, &numbers, counting.ceil, counting.padding)?;
-    spread(kernel, grad, x, windows, rank, counting.divide_by(), out)
+pub(crate) fn global_average_pool(x: Tensor, out: Tensor) -> Planned {
+    let Some(rank) = x.shape().len().checked_sub(2).filter(|rank| (1..=3).contains(rank)) else {
+        fail!(code::NN_PARAM_INVALID, "x of shape {:?} has no area to average", x.shape());
+    };
+    let windows = share(area(&x, rank)?, &vec![1; rank]);
+    averaged(c"GlobalAveragePool", x, windows, rank, None, out)
 }
 
 fn averaged(

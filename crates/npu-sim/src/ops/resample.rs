@@ -65,6 +65,16 @@ sizes! {
         upsample_bicubic2d_backward(high, wide) = c"UpsampleBicubic2dGrad";
 }
 
+pub(crate) fn upsample_nearest1d_v2(x: Tensor, size: Vec<i64>, scale: f32, out: Tensor) -> Planned {
+    let how = How { method: Method::Nearest, align: false, scales: vec![scale.into()] };
+    resize(c"ResizeNearestNeighborV2", &how, x, &size, out)
+}
+
+pub(crate) fn upsample_nearest2d_v2(x: Tensor, size: Vec<i64>, high: f32, wide: f32, out: Tensor) -> Planned {
+    let how = How { method: Method::Nearest, align: false, scales: vec![high.into(), wide.into()] };
+    resize(c"ResizeNearestNeighborV2", &how, x, &size, out)
+}
+
 /// How elements between those that there are come about. A scale of 0 is that of the sizes.
 struct How {
     method: Method,
