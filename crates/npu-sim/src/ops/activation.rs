@@ -1,16 +1,14 @@
 //! Activations and their gradients.
 
-use super::cast::{FLOATS, compute, expect_castable, expect_dtype, number};
-use super::shape::{dim, expect};
+use super::cast::{expect_castable, number};
+use super::shape::expect;
 use super::unary::{gradient, map_number, only_float};
-use crate::error::{Result, fail};
+use crate::error::fail;
 use crate::objects::Tensor;
 use crate::plan::Planned;
 use cresset_acl::code;
-use cresset_kernels::functions::{
-    FloatBinary, FloatTernary, NumberUnary, SigmoidBackward, TanhBackward, Unary,
-};
-use cresset_kernels::{Float, Layout, Number, Scalar, elementwise};
+use cresset_kernels::functions::{FloatBinary, NumberUnary, SigmoidBackward, TanhBackward, Unary};
+use cresset_kernels::{Float, Number, Scalar};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 /// One line per activation: its numbers, its kernel, and what it does to an element.
@@ -119,6 +117,14 @@ gradients! {
 const LINEAR: f64 = FRAC_1_SQRT_2 * FRAC_2_SQRT_PI;
 const CUBIC: f64 = 0.044_715;
 
+pub(super) fn gelu_by_erf<T: Float>(x: T) -> T {
+    x * T::narrow(0.5) * (T::ONE + Float::erf(x * T::narrow(FRAC_1_SQRT_2)))
+}
+
+pub(super) fn gelu_by_tanh<T: Float>(x: T) -> T {
+    x * tanh_share(x)
+}
+
 fn tanh_share<T: Float>(x: T) -> T {
     let z = T::narrow(2.0 * LINEAR) * x * (T::ONE + T::narrow(CUBIC) * x * x);
     (T::ONE + (-z).exp()).recip()
@@ -179,7 +185,7 @@ struct ByErf;
 
 impl Unary for ByErf {
     fn apply<T: Float>(self, x: T) -> T {
-        x * T::narrow(0.5) * (T::ONE + Float::erf(x * T::narrow(FRAC_1_SQRT_2)))
+        gelu_by_erf(x)
     }
 }
 
@@ -188,7 +194,7 @@ struct ByTanh;
 
 impl Unary for ByTanh {
     fn apply<T: Float>(self, x: T) -> T {
-        x * tanh_share(x)
+        gelu_by_tanh(x)
     }
 }
 
@@ -198,6 +204,14 @@ pub(crate) fn gelu_backward_v2(grad: Tensor, x: Tensor, approximate: String, out
         "tanh" => gelu_by_tanh_backward(grad, x, out),
         other => fail!(code::NN_PARAM_INVALID, "there is no approximation {other:?}"),
     }
+}
+
+pub(crate) fn gelu(x: Tensor, out: Tensor) -> Planned {
+    only_float(c"Gelu", ByTanh, x, out)
+}
+
+pub(crate) fn gelu_backward(grad: Tensor, x: Tensor, out: Tensor) -> Planned {
+    gelu_by_tanh_backward(grad, x, out)
 }
 
 pub(crate) fn tanh_backward(grad: Tensor, output: Tensor, out: Tensor) -> Planned {
@@ -249,7 +263,7 @@ impl NumberUnary for Threshold {
     }
 }
 
-pub(crate) fn log_sigmoid_backward(grad: Tensor, x: Tensor, buffer: Tensor, out: Tensor) -> Planned {
+pub(crate) fn log_sigmoid_backward(grad: Tensor, x: Tensor, _buffer: Tensor, out: Tensor) -> Planned {
     #[derive(Clone, Copy)]
     struct Slope;
 
@@ -259,67 +273,9 @@ pub(crate) fn log_sigmoid_backward(grad: Tensor, x: Tensor, buffer: Tensor, out:
         }
     }
 
-    expect("buffer", &buffer, x.shape())?;
     gradient(c"LogSigmoidGrad", Slope, grad, x, out)
 }
 
-pub(crate) fn glu(x: Tensor, given: i64, out: Tensor) -> Planned {
-    let dim = halved(&x, given)?;
-    let mut shape = x.shape().to_vec();
-    shape[dim] /= 2;
-    expect("out", &out, &shape)?;
-    let dtype = x.dtype();
-    compute(c"GLU", [x], dtype, out, dtype, move |[x], out| {
-        let [a, b] = halves(x.layout(), dim);
-        elementwise::float_binary(Gated, x.with_layout(&a), x.with_layout(&b), out);
-    })
-}
-
-pub(crate) fn glu_backward(grad: Tensor, x: Tensor, given: i64, out: Tensor) -> Planned {
-    let dim = halved(&x, given)?;
-    expect("out", &out, x.shape())?;
-    expect_dtype("grad", &grad, &[x.dtype()])?;
-    let dtype = x.dtype();
-    compute(c"GLUGrad", [grad, x], dtype, out, dtype, move |[grad, x], mut out| {
-        let ([a, b], [first, second]) = (halves(x.layout(), dim), halves(out.layout(), dim));
-        let (a, b) = (x.with_layout(&a), x.with_layout(&b));
-        elementwise::float_binary(Gated, grad, b, out.with_layout(&first));
-        elementwise::float_ternary(GateSlope, grad, a, b, out.with_layout(&second));
-    })
-}
-
-/// The dimension to halve.
-fn halved(x: &Tensor, given: i64) -> Result<usize> {
-    expect_dtype("x", x, FLOATS)?;
-    let dim = dim(given, x.shape().len())?;
-    match x.shape().get(dim) {
-        Some(size) if size % 2 == 0 => Ok(dim),
-        _ => fail!(code::NN_PARAM_INVALID, "x of shape {:?} has no halves along {dim}", x.shape()),
-    }
-}
-
-fn halves(layout: &Layout, dim: usize) -> [Layout; 2] {
-    let half = layout.shape()[dim] / 2;
-    [layout.narrow(dim, 0, half), layout.narrow(dim, half, half)]
-}
-
-/// `a` times the logistic function of `b`.
-#[derive(Clone, Copy)]
-struct Gated;
-
-impl FloatBinary for Gated {
-    fn apply<T: Float>(self, a: T, b: T) -> T {
-        a / (T::ONE + (-b).exp())
-    }
-}
-
-/// What a gradient makes of the gate `b` of `a`.
-#[derive(Clone, Copy)]
-struct GateSlope;
-
-impl FloatTernary for GateSlope {
-    fn apply<T: Float>(self, grad: T, a: T, b: T) -> T {
-        let share = (T::ONE + (-b).exp()).recip();
-        grad * a * share * (T::ONE - share)
-    }
+pub(crate) fn log_sigmoid_forward(x: Tensor, out: Tensor, _buffer: Tensor) -> Planned {
+    log_sigmoid(x, out)
 }

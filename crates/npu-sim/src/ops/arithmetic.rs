@@ -1,11 +1,13 @@
 //! Arithmetic on two or three operands.
 
 use super::cast::{compute, expect_castable, expect_dtype, float, number, promote, with_number};
-use super::shape::broadcast;
+use super::numbers::{each, numbers, store};
+use super::shape::{broadcast, dim};
 use super::unary::{map, map_number};
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
+use cresset_acl::code;
 use cresset_kernels::functions::{
     Add, Addcdiv, Addcmul, Atan2, Binary, Div, FloatBinary, FloatTernary, Heaviside, Lerp, LogAddExp,
     Maximum, Minimum, Mul, NumberUnary, Sub, Unary, Xlogy,
@@ -127,6 +129,55 @@ pub(crate) fn clamp_min(x: Tensor, low: Scalar, out: Tensor) -> Planned {
 
 pub(crate) fn clamp_max(x: Tensor, high: Scalar, out: Tensor) -> Planned {
     bounded(Clamp { low: None, high: Some(high) }, x, out)
+}
+
+pub(crate) fn clamp_tensor(x: Tensor, low: Tensor, high: Tensor, out: Tensor) -> Planned {
+    let dtype = promote(x.dtype(), promote(low.dtype(), high.dtype()));
+    expect_castable(dtype, &out)?;
+    let (inputs, dtype) = (broadcast([x, low, high], &out)?, number(dtype));
+    compute(c"ClipByValueV2", inputs, dtype, out, dtype, |[x, low, high], mut out| {
+        elementwise::binary(Maximum, x, low, out.reborrow());
+        elementwise::binary_in_place(Minimum, out, high);
+    })
+}
+
+pub(crate) fn clamp_min_tensor(x: Tensor, low: Tensor, out: Tensor) -> Planned {
+    binary(c"Maximum", Maximum, x, low, out)
+}
+
+pub(crate) fn clamp_max_tensor(x: Tensor, high: Tensor, out: Tensor) -> Planned {
+    binary(c"Minimum", Minimum, x, high, out)
+}
+
+pub(crate) fn log_add_exp2(x: Tensor, other: Tensor, out: Tensor) -> Planned {
+    each(c"LogAddExp2", [x, other], out, |[a, b]| {
+        if a.is_nan() || b.is_nan() {
+            return f64::NAN;
+        }
+        let (low, high) = (a.min(b), a.max(b));
+        // Two infinities of one sign have no difference.
+        let more = if low == high { 1.0 } else { (low - high).exp2().ln_1p() * std::f64::consts::LOG2_E };
+        high + more
+    })
+}
+
+pub(crate) fn linalg_cross(x: Tensor, other: Tensor, given: i64, out: Tensor) -> Planned {
+    let [x, other] = broadcast([x, other], &out)?;
+    let dim = dim(given, out.shape().len())?;
+    if out.shape().get(dim) != Some(&3) {
+        fail!(code::NN_PARAM_INVALID, "{:?} has not three elements along {dim}", out.shape());
+    }
+    let inner: usize = out.shape()[dim + 1..].iter().product();
+    Plan::new(c"Cross", [x, other], [out], move |[x, other], [out]| {
+        let (a, b) = (numbers(x), numbers(other));
+        let product = |at: usize| {
+            let (axis, first) = (at / inner % 3, at / (3 * inner) * 3 * inner + at % inner);
+            let place = |axis: usize| first + axis % 3 * inner;
+            a[place(axis + 1)] * b[place(axis + 2)] - a[place(axis + 2)] * b[place(axis + 1)]
+        };
+        store(&(0..a.len()).map(product).collect::<Vec<f64>>(), out);
+        Ok(())
+    })
 }
 
 fn bounded(f: Clamp, x: Tensor, out: Tensor) -> Planned {

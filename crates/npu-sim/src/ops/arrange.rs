@@ -131,7 +131,7 @@ impl Edge {
     /// The padded shape, and where the elements along each padded dimension come from.
     fn sources(self, dims: usize, shape: &[usize], padding: &[i64]) -> Result<(Vec<usize>, Vec<Sources>)> {
         let rank = shape.len();
-        if padding.len() != 2 * dims || padding.iter().any(|&pad| pad < 0) || rank < dims {
+        if padding.len() != 2 * dims || rank < dims {
             fail!(code::NN_PARAM_INVALID, "padding {padding:?} does not fit x of shape {shape:?}");
         }
         let (mut padded, mut sources) = (shape.to_vec(), Vec::new());
@@ -141,7 +141,11 @@ impl Edge {
             if last < 0 || self == Edge::Mirror && pair.iter().any(|&pad| pad > last) {
                 fail!(code::NN_PARAM_INVALID, "padding {pair:?} for a size of {}", shape[dim]);
             }
-            padded[dim] += (pair[0] + pair[1]) as usize;
+            let size = shape[dim] as i64 + pair[0] + pair[1];
+            if size < 0 {
+                fail!(code::NN_PARAM_INVALID, "padding {pair:?} for a size of {}", shape[dim]);
+            }
+            padded[dim] = size as usize;
             let source = |at: i64| match self {
                 Edge::Nearest => at.clamp(0, last),
                 Edge::Mirror if at > last => 2 * last - at,

@@ -5,7 +5,7 @@ use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
 use cresset_acl::code;
 use cresset_kernels::elementwise::{copy, fill};
-use cresset_kernels::{Buffer, DType, Layout, Scalar, View, ViewMut};
+use cresset_kernels::{Buffer, DType, Layout, Reading, Scalar, View, ViewMut};
 use std::ffi::CStr;
 
 /// The type that can hold elements of both.
@@ -94,7 +94,17 @@ impl Temporary {
     }
 
     pub(super) fn read<R>(&self, body: impl FnOnce(View<'_>) -> R) -> R {
-        body(View::new(self.buffer.read().bytes(), self.dtype, &self.layout))
+        body(self.view(&self.lock()))
+    }
+
+    /// Keeps the elements as they are, while it is held.
+    pub(super) fn lock(&self) -> Reading<'_> {
+        self.buffer.read()
+    }
+
+    /// The elements under a lock.
+    pub(super) fn view<'a>(&'a self, lock: &'a Reading<'_>) -> View<'a> {
+        View::new(lock.bytes(), self.dtype, &self.layout)
     }
 }
 
@@ -128,9 +138,9 @@ where
 {
     Plan::new(kernel, inputs, [out], move |inputs, [out]| {
         let copies = inputs.map(|x| (x.dtype() != dtype).then(|| Temporary::of(x, dtype)));
-        let locks = copies.each_ref().map(|copy| copy.as_ref().map(|copy| copy.buffer.read()));
+        let locks = copies.each_ref().map(|copy| copy.as_ref().map(Temporary::lock));
         let views = std::array::from_fn(|i| match (&copies[i], &locks[i]) {
-            (Some(copy), Some(lock)) => View::new(lock.bytes(), dtype, &copy.layout),
+            (Some(copy), Some(lock)) => copy.view(lock),
             _ => inputs[i],
         });
         stored(out, result, |out| f(views, out));

@@ -1,6 +1,7 @@
 //! Comparisons, which give truth values, and choice by truth values.
 
 use super::cast::{Temporary, compute, converted, expect_dtype, promote, with_number};
+use super::numbers::{each, numbers};
 use super::shape::{broadcast, broadcast_to, expect_one};
 use crate::error::Result;
 use crate::objects::Tensor;
@@ -57,6 +58,32 @@ fn with_scalar(
     compute(kernel, [x], dtype, out, DType::Bool, move |[x], out| {
         Temporary::filled(other, dtype, x.shape())
             .read(|other| elementwise::compare(comparison, x, other, out));
+    })
+}
+
+pub(crate) fn equal(x: Tensor, other: Tensor, out: Tensor) -> Planned {
+    expect_one("out", &out)?;
+    expect_dtype("out", &out, &[DType::Bool])?;
+    let same = x.shape() == other.shape();
+    Plan::new(c"TensorEqual", [x, other], [out], move |[x, other], [out]| {
+        let equal = same && numbers(x) == numbers(other);
+        elementwise::fill(Scalar::Bool(equal), out);
+        Ok(())
+    })
+}
+
+pub(crate) fn is_close(
+    x: Tensor,
+    other: Tensor,
+    rtol: f64,
+    atol: f64,
+    equal_nan: bool,
+    out: Tensor,
+) -> Planned {
+    expect_dtype("out", &out, &[DType::Bool])?;
+    each(c"IsClose", [x, other], out, move |[a, b]| {
+        let near = a == b || (a - b).abs() <= atol + rtol * b.abs() && b.is_finite();
+        (near || equal_nan && a.is_nan() && b.is_nan()) as u8 as f64
     })
 }
 

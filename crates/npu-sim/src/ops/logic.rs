@@ -1,9 +1,10 @@
 //! Truths and bits of two operands.
 
 use super::cast::{INTEGERS, Temporary, compute, expect_castable, expect_dtype, promote, with_number};
+use super::numbers::{integers, store};
 use super::shape::broadcast;
 use crate::objects::Tensor;
-use crate::plan::Planned;
+use crate::plan::{Plan, Planned};
 use cresset_kernels::functions::{And, BitsBinary, Or, Xor};
 use cresset_kernels::{DType, Scalar, elementwise};
 use std::ffi::CStr;
@@ -70,4 +71,31 @@ where
     compute(kernel, [x], dtype, out, dtype, move |[x], out| {
         Temporary::filled(other, dtype, x.shape()).read(|other| elementwise::bits_binary(f, x, other, out));
     })
+}
+
+/// One line per shift of bits: its kernel, and what becomes of a number and how far to shift it.
+macro_rules! shifts {
+    ($($name:ident = $kernel:literal, |$x:ident, $by:ident| $value:expr;)*) => {$(
+        pub(crate) fn $name(x: Tensor, other: Tensor, out: Tensor) -> Planned {
+            expect_dtype("x", &x, INTEGERS)?;
+            expect_dtype("other", &other, INTEGERS)?;
+            let inputs = broadcast([x, other], &out)?;
+            let width = 8 * out.dtype().size() as i64;
+            Plan::new($kernel, inputs, [out], move |[x, other], [out]| {
+                let pairs = integers(x).into_iter().zip(integers(other));
+                let shifted = pairs.map(|($x, by)| {
+                    let $by = by.clamp(0, width - 1) as u32;
+                    let beyond = !(0..width).contains(&by);
+                    $value(beyond)
+                });
+                store(&shifted.collect::<Vec<i64>>(), out);
+                Ok(())
+            })
+        }
+    )*};
+}
+
+shifts! {
+    left_shift = c"LeftShift", |x, by| |beyond: bool| if beyond { 0 } else { x.wrapping_shl(by) };
+    right_shift = c"RightShift", |x, by| |beyond: bool| if beyond { x >> 63 } else { x >> by };
 }

@@ -141,15 +141,63 @@ pub(crate) fn inplace_masked_scatter(x: Tensor, mask: Tensor, source: Tensor) ->
     })
 }
 
+/// How many results there are is only known when a kernel has run: it writes as many as it finds, and tells
+/// the client by the shape of `out`.
 pub(crate) fn nonzero(x: Tensor, out: Tensor) -> Planned {
-    expect("out", &out, &[x.layout().len(), x.shape().len()])?;
-    expect_dtype("out", &out, &[DType::I64])?;
     let rank = x.shape().len();
+    expect("out", &out, &[x.layout().len(), rank])?;
+    expect_dtype("out", &out, &[DType::I64])?;
+    let told = out.clone();
     let plan = Plan::new(c"NonZero", [x], [out], move |[x], [mut out]| {
         let found = kernels::nonzero(x);
-        let rows = found.len() / rank.max(1);
+        let rows = found.len().checked_div(rank).unwrap_or(!x.layout().is_empty() as usize);
         let (lines, room) = (Layout::contiguous(&[rows, rank]), out.layout().narrow(0, 0, rows));
         elementwise::copy(View::of(&found, &lines.expect("not more rows")), out.with_layout(&room));
+        told.resize(&[rows, rank]);
+        Ok(())
+    });
+    plan.map(Plan::with_workspace)
+}
+
+pub(crate) fn nonzero_v2(x: Tensor, out: Tensor) -> Planned {
+    let rank = x.shape().len();
+    expect("out", &out, &[rank, x.layout().len()])?;
+    expect_dtype("out", &out, &[DType::I64])?;
+    let told = out.clone();
+    let plan = Plan::new(c"NonZero", [x], [out], move |[x], [mut out]| {
+        let found = kernels::nonzero(x);
+        let count = found.len() / rank.max(1);
+        let lines = Layout::contiguous(&[count, rank]).expect("not more rows");
+        let room = match out.layout().is_contiguous() {
+            // The rows follow each other without gaps, as in the shape that is told.
+            true => Layout::contiguous(&[rank, count]).expect("not more elements"),
+            false => out.layout().narrow(1, 0, count),
+        };
+        elementwise::copy(
+            View::of(&found, &lines).with_layout(&lines.transpose(0, 1)),
+            out.with_layout(&room),
+        );
+        told.resize(&[rank, count]);
+        Ok(())
+    });
+    plan.map(Plan::with_workspace)
+}
+
+pub(crate) fn masked_select(x: Tensor, mask: Tensor, out: Tensor) -> Planned {
+    let shape = common(x.shape(), mask.shape())?;
+    let (x, mask) = (broadcast_to("x", &x, &shape)?, broadcast_to("mask", &mask, &shape)?);
+    expect_dtype("mask", &mask, &[DType::Bool, DType::U8])?;
+    super::moves::expect_same(&x, &out)?;
+    expect("out", &out, &[x.layout().len()])?;
+    let told = out.clone();
+    let plan = Plan::moving(c"MaskedSelect", vec![x, mask], vec![out], move |reads, mut writes| {
+        let (x, out) = (reads[0], &mut writes[0]);
+        converted(reads[1], DType::Bool, |mask| {
+            let places = Places::of_mask(x.layout(), mask);
+            let room = out.layout().narrow(0, 0, places.count());
+            kernels::pick(x, &places, out.with_layout(&room));
+            told.resize(&[places.count()]);
+        });
         Ok(())
     });
     plan.map(Plan::with_workspace)

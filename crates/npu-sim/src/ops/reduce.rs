@@ -1,13 +1,14 @@
 //! Sums, products, extremes, truths, moments and norms.
 
-use super::cast::{FLOATS, INDICES, converted, expect_castable, expect_dtype, stored};
+use super::cast::{FLOATS, INDICES, Temporary, converted, expect_castable, expect_dtype, stored};
+use super::numbers::{numbers, store};
 use super::shape::{dim, dims, expect_one, kept};
 use crate::error::{Result, fail};
 use crate::objects::{Tensor, dtype_of};
 use crate::plan::{Plan, Planned};
 use cresset_acl::code;
 use cresset_kernels::reduce::{self, Moments};
-use cresset_kernels::{DType, Layout, Scalar, View, ViewMut, histogram, order};
+use cresset_kernels::{DType, Layout, Scalar, View, ViewMut, elementwise, histogram, order};
 use std::ffi::CStr;
 
 type Reduce = fn(View<'_>, &[usize], ViewMut<'_>);
@@ -40,6 +41,21 @@ pub(crate) fn mean(x: Tensor, given: Vec<i64>, keep: bool, dtype: i32, out: Tens
     let dims = dims(&given, x.shape().len())?;
     let out = kept("out", &out, x.shape(), &dims, keep)?;
     over(c"ReduceMean", x, dims, out, reduce::mean)
+}
+
+pub(crate) fn mean_v2(x: Tensor, given: Vec<i64>, keep: bool, noop: bool, out: Tensor) -> Planned {
+    if given.is_empty() && noop {
+        return super::inplace_copy(out, x);
+    }
+    let dtype = out.told().dtype;
+    mean(x, given, keep, dtype, out)
+}
+
+pub(crate) fn max_v2(x: Tensor, given: Vec<i64>, keep: bool, noop: bool, out: Tensor) -> Planned {
+    if given.is_empty() && noop {
+        return super::inplace_copy(out, x);
+    }
+    amax(x, given, keep, out)
 }
 
 pub(crate) fn prod(x: Tensor, dtype: i32, out: Tensor) -> Planned {
@@ -98,6 +114,51 @@ macro_rules! over_dims {
 over_dims! {
     amax = c"ReduceMax", reduce::amax;
     amin = c"ReduceMin", reduce::amin;
+}
+
+pub(crate) fn aminmax(x: Tensor, given: Vec<i64>, keep: bool, low: Tensor, high: Tensor) -> Planned {
+    expect_dtype("low", &low, &[x.dtype()])?;
+    expect_dtype("high", &high, &[x.dtype()])?;
+    let dims = dims(&given, x.shape().len())?;
+    dims.iter().try_for_each(|&dim| expect_some(&x, Some(dim)))?;
+    let low = kept("low", &low, x.shape(), &dims, keep)?;
+    let high = kept("high", &high, x.shape(), &dims, keep)?;
+    let plan = Plan::new(c"ReduceMinMax", [x], [low, high], move |[x], [low, high]| {
+        reduce::amin(x, &dims, low);
+        reduce::amax(x, &dims, high);
+        Ok(())
+    });
+    plan.map(Plan::with_workspace)
+}
+
+pub(crate) fn log_sum_exp(x: Tensor, given: Vec<i64>, keep: bool, out: Tensor) -> Planned {
+    expect_dtype("out", &out, FLOATS)?;
+    let dims = dims(&given, x.shape().len())?;
+    let out = kept("out", &out, x.shape(), &dims, keep)?;
+    let plan = Plan::new(c"LogSumExp", [x], [out], move |[x], [out]| {
+        let small: Vec<usize> = out.shape().to_vec();
+        let largest = Temporary::new(DType::F64, &small);
+        Temporary::of(x, DType::F64).read(|x| {
+            match x.layout().is_empty() {
+                true => largest.write(|to| elementwise::fill(Scalar::Int(0), to)),
+                false => largest.write(|to| reduce::amax(x, &dims, to)),
+            }
+            let shifts: Vec<f64> = largest.read(numbers);
+            let shifts: Vec<f64> = shifts.into_iter().map(|x| if x.is_finite() { x } else { 0.0 }).collect();
+            let flat = Layout::contiguous(&small).expect("as many elements");
+            let spread = flat.broadcast_to(x.shape()).expect("a reduction of it");
+            let shift = numbers(View::of(&shifts, &flat).with_layout(&spread));
+            let powers: Vec<f64> =
+                numbers(x).iter().zip(&shift).map(|(x, shift)| (x - shift).exp()).collect();
+            let whole = Layout::contiguous(x.shape()).expect("as many elements");
+            largest.write(|to| reduce::sum(View::of(&powers, &whole), &dims, to));
+            let sums = largest.read(numbers);
+            let logs: Vec<f64> = sums.iter().zip(&shifts).map(|(sum, shift)| sum.ln() + shift).collect();
+            store(&logs, out);
+        });
+        Ok(())
+    });
+    plan.map(Plan::with_workspace)
 }
 
 /// One line per question about all elements over some dimensions.
@@ -225,9 +286,9 @@ fn middle(kernel: &'static CStr, choose: Place, x: Tensor, out: Tensor) -> Plann
     expect_some(&x, None)?;
     let plan = Plan::new(kernel, [x.clone()], [ones(&out, 1)], move |[x], [out]| {
         let line = Layout::contiguous(&[x.layout().len()]).expect("as many elements");
-        super::cast::Temporary::of(x, x.dtype()).read(|x| {
+        Temporary::of(x, x.dtype()).read(|x| {
             let x = x.with_layout(&line);
-            let index = super::cast::Temporary::new(DType::I64, &[1]);
+            let index = Temporary::new(DType::I64, &[1]);
             index.write(|index| choose(x, 0, index));
             index.read(|index| order::pick(x, 0, index, out));
         });
@@ -244,6 +305,10 @@ pub(crate) fn var_correction(
     out: Tensor,
 ) -> Planned {
     spread(c"ReduceVar", Moments { correction: correction as f64, root: false }, x, &given, keep, out)
+}
+
+pub(crate) fn var(x: Tensor, given: Vec<i64>, unbiased: bool, keep: bool, out: Tensor) -> Planned {
+    var_correction(x, given, unbiased as i64, keep, out)
 }
 
 pub(crate) fn deviation(x: Tensor, given: Vec<i64>, correction: i64, keep: bool, out: Tensor) -> Planned {
@@ -270,14 +335,37 @@ pub(crate) fn var_mean(
     out: Tensor,
     mean: Tensor,
 ) -> Planned {
+    with_mean(c"ReduceVarMean", false, x, given, correction, keep, [out, mean])
+}
+
+pub(crate) fn std_mean_correction(
+    x: Tensor,
+    given: Vec<i64>,
+    correction: i64,
+    keep: bool,
+    out: Tensor,
+    mean: Tensor,
+) -> Planned {
+    with_mean(c"ReduceStdWithMean", true, x, given, correction, keep, [out, mean])
+}
+
+fn with_mean(
+    kernel: &'static CStr,
+    root: bool,
+    x: Tensor,
+    given: Vec<i64>,
+    correction: i64,
+    keep: bool,
+    [out, mean]: [Tensor; 2],
+) -> Planned {
     for (name, tensor) in [("x", &x), ("out", &out), ("mean", &mean)] {
         expect_dtype(name, tensor, FLOATS)?;
     }
     let dims = dims(&given, x.shape().len())?;
     let out = kept("out", &out, x.shape(), &dims, keep)?;
     let mean = kept("mean", &mean, x.shape(), &dims, keep)?;
-    let how = Moments { correction: correction as f64, root: false };
-    let plan = Plan::new(c"ReduceVarMean", [x], [out, mean], move |[x], [out, mean]| {
+    let how = Moments { correction: correction as f64, root };
+    let plan = Plan::new(kernel, [x], [out, mean], move |[x], [out, mean]| {
         reduce::moments(how, x, &dims, out, Some(mean));
         Ok(())
     });
@@ -305,6 +393,11 @@ pub(crate) fn linalg_vector_norm(
         Ok(())
     });
     plan.map(Plan::with_workspace)
+}
+
+pub(crate) fn norm(x: Tensor, order: Scalar, given: Vec<i64>, keep: bool, out: Tensor) -> Planned {
+    let dtype = out.told().dtype;
+    linalg_vector_norm(x, order, given, keep, dtype, out)
 }
 
 pub(crate) fn histc(x: Tensor, bins: i64, low: Scalar, high: Scalar, out: Tensor) -> Planned {

@@ -7,7 +7,7 @@ use super::shape::broadcast;
 use crate::objects::Tensor;
 use crate::plan::{Plan, Planned};
 use cresset_kernels::functions::*;
-use cresset_kernels::{DType, Scalar, elementwise};
+use cresset_kernels::{DType, Number, Scalar, elementwise};
 use std::ffi::CStr;
 
 /// One line per function: its kernel, and what it does to an element.
@@ -24,6 +24,17 @@ functions! { same_kind:
     abs = c"Abs", Abs;
     sign = c"Sign", Sign;
     relu = c"Relu", Relu;
+    square = c"Square", Square;
+}
+
+/// A number times itself.
+#[derive(Clone, Copy)]
+struct Square;
+
+impl NumberUnary for Square {
+    fn apply<T: Number>(self, x: T) -> T {
+        Mul.apply(x, x)
+    }
 }
 
 functions! { analytic:
@@ -68,6 +79,8 @@ functions! { question:
     logical_not = c"LogicalNot", |x| x.as_f64() == 0.0;
     is_pos_inf = c"IsPosInf", |x| x.as_f64() == f64::INFINITY;
     is_neg_inf = c"IsNegInf", |x| x.as_f64() == f64::NEG_INFINITY;
+    is_finite = c"IsFinite", |x| x.as_f64().is_finite();
+    is_inf = c"IsInf", |x| x.as_f64().is_infinite();
     signbit = c"SignBitsUnpack", |x| x.as_f64().is_sign_negative();
 }
 
