@@ -2,6 +2,7 @@
 
 mod support;
 
+mod collective; // communication between devices
 mod context; // who may call what, and on which thread
 mod event; // order across streams, and time
 mod exports; // the shared library has every function of the tables
