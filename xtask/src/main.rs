@@ -1,0 +1,51 @@
+//! Chores of the project: checks of the simulated device against headers and programs of others.
+//!
+//! `cargo xtask abi` compares our tables of C functions with the vendor's headers, `cargo xtask toolkit`
+//! makes a folder that programs for Ascend take for an installation, `cargo xtask outside` runs such
+//! programs on it.
+
+#![forbid(unsafe_code)]
+
+mod abi;
+mod cache;
+mod outside;
+mod toolkit;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Compare every function, constant and structure that we declare with the vendor's headers.
+    Abi(abi::Options),
+    /// Make a folder of libraries that programs for Ascend load, all of them the simulated device.
+    Toolkit(toolkit::Options),
+    /// Run programs of others on the simulated device.
+    #[command(subcommand)]
+    Outside(outside::Client),
+}
+
+/// What a chore says when it cannot go on.
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().chore {
+        Chore::Abi(options) => abi::run(&options),
+        Chore::Toolkit(options) => toolkit::run(&options),
+        Chore::Outside(client) => outside::run(&client),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
