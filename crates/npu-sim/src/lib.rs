@@ -44,6 +44,7 @@ mod context;
 mod device;
 mod error;
 mod event;
+mod exception;
 mod fault;
 mod handle;
 mod marker;
@@ -61,8 +62,8 @@ mod transfer;
 
 pub use abi::symbol;
 pub use abi::{
-    activity::*, callback::*, collective::*, communicator::*, copy::*, device::*, event::*, executor::*,
-    info::*, marker::*, memory::*, objects::*, refused::*, stream::*, tensor::*, tester::*,
+    activity::*, callback::*, collective::*, communicator::*, copy::*, device::*, event::*, exception::*,
+    executor::*, info::*, marker::*, memory::*, objects::*, refused::*, stream::*, tensor::*, tester::*,
     virtual_memory::*,
 };
 

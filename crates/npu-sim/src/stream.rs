@@ -3,6 +3,7 @@
 use crate::clock::{self, Timeline};
 use crate::device::Device;
 use crate::error::{Failure, Result, contain, fail};
+use crate::exception::{self, Exception};
 use crate::handle::Handles;
 use crate::pace;
 use cresset_acl::{code, constant};
@@ -41,6 +42,8 @@ pub(crate) struct Stream {
 }
 
 pub(crate) struct Queue {
+    device: usize,
+    stream: i32,
     state: Mutex<State>,
     more: Condvar,
     progress: Condvar,
@@ -83,14 +86,15 @@ impl Stream {
         flags: u32,
     ) -> Stream {
         static NEXT: AtomicI32 = AtomicI32::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
         Stream {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id,
             device,
             context,
             priority: AtomicU32::new(priority),
             flags,
             overflow_switch: AtomicU32::new(0),
-            queue: Arc::new(Queue::new(poison)),
+            queue: Arc::new(Queue::new(device.id, id, poison)),
             worker: Mutex::new(None),
         }
     }
@@ -106,6 +110,7 @@ impl Stream {
         if state.idle {
             self.queue.more.notify_one();
         }
+        exception::gave(ticket as u32);
         ticket
     }
 
@@ -195,8 +200,10 @@ impl Stream {
 }
 
 impl Queue {
-    fn new(poison: Arc<Poison>) -> Queue {
+    fn new(device: usize, stream: i32, poison: Arc<Poison>) -> Queue {
         Queue {
+            device,
+            stream,
             state: Mutex::new(State { tasks: VecDeque::new(), taken: 0, idle: false, closing: false }),
             more: Condvar::new(),
             progress: Condvar::new(),
@@ -244,6 +251,8 @@ impl Queue {
         }
         pace::hold();
         if let Err(failure) = contain(code::RT_INTERNAL_ERROR, task) {
+            let (device, stream) = (self.device as u32, self.stream as u32);
+            Exception { device, stream, task: ticket as u32 }.tell();
             if self.stops_at_failure.load(Ordering::Relaxed) {
                 self.poison.failure.lock().get_or_insert(failure.clone());
                 self.poison.is_set.store(true, Ordering::Release);

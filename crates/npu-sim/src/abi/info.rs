@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::error::{Result, call, fail};
 use crate::objects;
 use cresset_acl::structure::{ErrorInfo, Utilization, Uuid};
-use cresset_acl::types::{Callback, DeviceCallback, PackageVersion, Status, c_char, c_void};
+use cresset_acl::types::{DeviceCallback, PackageVersion, Status, c_char, c_void};
 use cresset_acl::{code, constant};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -404,15 +404,6 @@ pub unsafe extern "C" fn aclrtSetOpExecuteTimeOut(_seconds: u32) -> Status {
 pub unsafe extern "C" fn aclrtSetOpExecuteTimeOutV2(microseconds: u64, actual: *mut u64) -> Status {
     // SAFETY: by the caller's promise.
     call("aclrtSetOpExecuteTimeOutV2", || unsafe { put(actual, microseconds) })
-}
-
-/// Wants to hear of failures: they are told at the next synchronise, and nowhere else.
-///
-/// # Safety
-/// None.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtSetExceptionInfoCallback(_callback: Option<Callback>) -> Status {
-    call("aclrtSetExceptionInfoCallback", || Ok(()))
 }
 
 /// Wants to hear of devices that come and go.

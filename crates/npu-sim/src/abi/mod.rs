@@ -9,6 +9,7 @@ pub mod communicator;
 pub mod copy;
 pub mod device;
 pub mod event;
+pub mod exception;
 pub mod executor;
 pub mod info;
 pub mod marker;

@@ -13,8 +13,8 @@ use cresset_acl::{
 
 #[allow(unused_imports, reason = "the functions of each table are spread over these")]
 use {
-    activity::*, callback::*, collective::*, communicator::*, copy::*, device::*, event::*, executor::*,
-    info::*, marker::*, memory::*, objects::*, refused::*, stream::*, tensor::*, tester::*,
+    activity::*, callback::*, collective::*, communicator::*, copy::*, device::*, event::*, exception::*,
+    executor::*, info::*, marker::*, memory::*, objects::*, refused::*, stream::*, tensor::*, tester::*,
     virtual_memory::*,
 };
 
