@@ -76,7 +76,7 @@ pub fn clip_grads_with_norm(parameters: &[Tensor], max_norm: f64, total_norm: &T
     let _guard = no_grad();
     // As in torch, a norm of 0 is kept from dividing, and nothing waits for the norm to be known.
     let factor = total_norm.add(1e-6)?.reciprocal()?.mul(max_norm)?.clamp_max(1.0)?;
-    gradients(parameters).iter().try_for_each(|grad| grad.mul_(&factor.to(grad.device())?))
+    own_gradients(parameters)?.iter().try_for_each(|grad| grad.mul_(&factor.to(grad.device())?))
 }
 
 /// Limits every element of the gradients of `parameters` to `-clip_value..=clip_value`.
@@ -85,7 +85,12 @@ pub fn clip_grads_with_norm(parameters: &[Tensor], max_norm: f64, total_norm: &T
 /// If gradients cannot be changed.
 pub fn clip_grad_value(parameters: &[Tensor], clip_value: f64) -> Result<()> {
     let _guard = no_grad();
-    gradients(parameters).iter().try_for_each(|grad| grad.clamp_(-clip_value, clip_value))
+    own_gradients(parameters)?.iter().try_for_each(|grad| grad.clamp_(-clip_value, clip_value))
+}
+
+/// The gradients of those that have one, each in memory that no other shares.
+fn own_gradients(parameters: &[Tensor]) -> Result<Vec<Tensor>> {
+    parameters.iter().filter_map(|parameter| parameter.own_grad().transpose()).collect()
 }
 
 /// The gradients of those that have one.

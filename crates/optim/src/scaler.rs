@@ -137,7 +137,8 @@ impl GradScaler {
     fn look(&mut self, optimizer: &dyn Optimizer) -> Result<()> {
         let _guard = no_grad();
         let parameters: Vec<Tensor> = optimizer.parameters().into_iter().flatten().collect();
-        let grads: Vec<Tensor> = parameters.iter().filter_map(Tensor::grad).collect();
+        let grads = parameters.iter().map(|parameter| parameter.own_grad());
+        let grads: Vec<Tensor> = grads.filter_map(Result::transpose).collect::<Result<_>>()?;
         if grads.is_empty() {
             return Err(fault(
                 "no parameter of the optimizer has a gradient, expected a backward pass before",

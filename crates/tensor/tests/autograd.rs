@@ -34,6 +34,15 @@ fn leaves_that_share_a_gradient_do_not_share_its_memory() {
 }
 
 #[test]
+fn parts_of_one_gradient_are_changed_apart() {
+    let (x, y) = (leaf(&[1.0, 2.0]), leaf(&[3.0, 4.0]));
+    let joined = Tensor::cat(&[&x, &y], 0).unwrap();
+    joined.mul(&joined).unwrap().sum().unwrap().backward().unwrap();
+    x.own_grad().unwrap().unwrap().zero_().unwrap();
+    assert_eq!((f64s(&x.grad().unwrap()), f64s(&y.grad().unwrap())), (vec![0.0, 0.0], vec![6.0, 8.0]));
+}
+
+#[test]
 fn nothing_is_recorded_under_no_grad() {
     let x = leaf(&[1.0]);
     let y = {

@@ -1,6 +1,8 @@
 //! Functions that bring their own derivative.
 
-use cresset_tensor::autograd::{Context, Function, GradCheck, Pass, backward, gradcheck, gradgradcheck};
+use cresset_tensor::autograd::{
+    Context, Function, GradCheck, Pass, backward, grad, gradcheck, gradgradcheck,
+};
 use cresset_tensor::{Backward, Cause, Error, Grads, Result, Tensor, grads, no_grad};
 
 fn leaf(values: &[f64]) -> Tensor {
@@ -30,6 +32,33 @@ impl Function for SumAndProduct {
         let (sum, product) = (ctx.grad_of(0), ctx.grad_of(1));
         grads!(ctx; sum.add(&product.mul(ctx.saved(1))?)?, sum.add(&product.mul(ctx.saved(0))?)?)
     }
+}
+
+/// The product of two tensors, the second of which is not to be asked for its gradient.
+struct FirstAlone;
+
+impl Function for FirstAlone {
+    const NAME: &'static str = "FirstAlone";
+    const BACKWARD: &'static str = "FirstAloneBackward";
+
+    fn forward(&self, ctx: &mut Context, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        ctx.save_for_backward(inputs);
+        Ok(vec![inputs[0].mul(inputs[1])?])
+    }
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        assert!(ctx.needs(0) && !ctx.needs(1));
+        grads!(ctx; ctx.grad().mul(ctx.saved(1))?)
+    }
+}
+
+#[test]
+fn gradients_that_a_pass_does_not_lead_to_are_not_asked_for() {
+    let (a, b) = (leaf(&[2.0]), leaf(&[5.0]));
+    let product = FirstAlone.apply(&[&a, &b]).unwrap().remove(0);
+    let found = grad(&[(&product, None)], &[&a], Pass::default()).unwrap();
+    assert_eq!(f64s(found[0].as_ref().unwrap()), [5.0]);
+    assert!(a.grad().is_none() && b.grad().is_none());
 }
 
 #[test]

@@ -6,14 +6,12 @@
 use super::mode::{enable_grad, no_grad};
 use super::node::{Backward, Edge, Function, Grads, Node};
 use super::saved::{Kept, Taken};
-use super::waiting::{AddressHasher, ByNode, NodeId, Ready, ReadyNodes, Waiting, id};
+use super::waiting::{ByNode, NodeSet, Ready, ReadyNodes, Waiting, id};
 use super::{anomaly, hooks};
 use crate::{Cause, Error, Layout, Result, Tensor};
 use cresset_dispatch::observe::{self, Argument, Call, Kind, Name, Sequence, Span};
 use cresset_kernels::Shared;
 use smallvec::SmallVec;
-use std::collections::HashSet;
-use std::hash::BuildHasherDefault;
 
 /// How a backward pass is run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,7 +73,9 @@ pub fn grad(
         run.captures.entry(id(&edge.node)).or_default().push((edge.output, None));
         wanted.push((id(&edge.node), edge));
     }
-    run.leading = Some(run.leading());
+    let leading = run.leading();
+    run.wanted = Some(leading.iter().chain(run.captures.keys()).copied().collect());
+    run.leading = Some(leading);
     run.finish()?;
     let captured = |node, output| {
         let all: &SmallVec<[Capture; 1]> = &run.captures[&node];
@@ -106,7 +106,9 @@ struct Run {
     /// Gradients of the roots, which torch's callers hold until the end.
     first: SmallVec<[Tensor; 1]>,
     /// The nodes to run, where not all of them are.
-    leading: Option<HashSet<NodeId, BuildHasherDefault<AddressHasher>>>,
+    leading: Option<NodeSet>,
+    /// These and the ones whose gradients are captured: what gradients are computed for.
+    wanted: Option<NodeSet>,
     pass: Pass,
 }
 
@@ -118,6 +120,7 @@ impl Run {
             captures: ByNode::default(),
             first: SmallVec::new(),
             leading: None,
+            wanted: None,
             pass,
         }
     }
@@ -163,9 +166,9 @@ impl Run {
     }
 
     /// The nodes that lead to one whose gradient is to be captured.
-    fn leading(&self) -> HashSet<NodeId, BuildHasherDefault<AddressHasher>> {
-        let mut known: HashSet<NodeId, BuildHasherDefault<AddressHasher>> = HashSet::default();
-        let mut leading = HashSet::default();
+    fn leading(&self) -> NodeSet {
+        let mut known = NodeSet::default();
+        let mut leading = NodeSet::default();
         let mut stack: Vec<(&Shared<Node>, bool)> = self.ready.iter().map(|node| (node, false)).collect();
         while let Some((node, targets_are_known)) = stack.pop() {
             let targets = node.edges.iter().flatten().map(|edge| &edge.node);
@@ -197,8 +200,7 @@ impl Run {
 
     /// Runs one node and passes its gradients on.
     fn evaluate(&mut self, node: &Shared<Node>, mut grads: Grads) -> Result<()> {
-        let leads = self.leading.as_ref().is_none_or(|leading| leading.contains(&id(node)));
-        if !leads && !self.captures.contains_key(&id(node)) {
+        if self.wanted.as_ref().is_some_and(|wanted| !wanted.contains(&id(node))) {
             return Ok(());
         }
         let span = observe::span(&NodeCall { node, grads: &[], kind: Kind::Evaluate });
@@ -209,7 +211,7 @@ impl Run {
                 *place = grads.get(*output).cloned().flatten();
             }
         }
-        if !leads {
+        if self.leading.as_ref().is_some_and(|leading| !leading.contains(&id(node))) {
             return Ok(());
         }
         // A node that no gradient reached only passes on that there is none.
@@ -230,14 +232,16 @@ impl Run {
     fn derive(&self, node: &Shared<Node>, mut grads: Grads) -> Result<Grads> {
         hooks::before(node, &mut grads)?;
         complete(node, &mut grads)?;
-        let mut results = self.run(node, &mut grads).map_err(|error| anomaly::explain(node, error))?;
+        let mut results = self
+            .run(node, &mut grads, self.wanted.as_ref())
+            .map_err(|error| anomaly::explain(node, error))?;
         hooks::after(node, &mut results, &grads)?;
         check_count(node, &results)?;
         anomaly::check(node, &results)?;
         Ok(results)
     }
 
-    fn run(&self, node: &Shared<Node>, grads: &mut Grads) -> Result<Grads> {
+    fn run(&self, node: &Shared<Node>, grads: &mut Grads, wanted: Option<&NodeSet>) -> Result<Grads> {
         // Let go after the derivative is done, by the engine.
         let _saved;
         let span = observe::span(&NodeCall { node, grads, kind: Kind::Backward });
@@ -258,7 +262,7 @@ impl Run {
             Function::Derive(derivative) => {
                 let again = node.saved.lock().iter().flatten().any(Kept::is_recomputed);
                 let taken = unpack(node, self.pass)?;
-                let results = derivative.run(&Backward { node, saved: &taken, grads });
+                let results = derivative.run(&Backward { node, saved: &taken, grads, wanted });
                 // What was computed again nobody else may hold: torch lets it go with the derivative.
                 if !again {
                     _saved = taken;
@@ -270,7 +274,8 @@ impl Run {
             }
             Function::Slices(slices) => match grads.first() {
                 Some(Some(grad)) => {
-                    slices.derive(grad, |grads| self.run(&slices.changed, &mut grads.clone()))
+                    // The first of its edges is the old view's, which the pass does not know.
+                    slices.derive(grad, |grads| self.run(&slices.changed, &mut grads.clone(), None))
                 }
                 _ => Ok(Grads::new()),
             },
@@ -443,16 +448,19 @@ fn accumulate(leaf: &Tensor, grads: &Grads, pass: Pass) -> Result<()> {
     let sum = match leaf.grad() {
         // Recorded sums must not be changed in place; others may.
         Some(sum) if pass.create_graph || sum.requires_grad() => sum.add(gradient)?,
-        Some(sum) => return sum.add_(gradient),
+        Some(_) => return leaf.own_grad()?.map_or(Ok(()), |sum| sum.add_(gradient)),
         None if pass.create_graph => gradient.clone(),
-        None if gradient.is_sole_owner() && !gradient.requires_grad() && lies_as(gradient, leaf) => {
-            // It leaves the graph of its pass, and a view that nobody else can look into need not stay one.
-            match observe::is_watched() || gradient.is_view() {
+        None if gradient.is_only_handle() && !gradient.requires_grad() && lies_as(gradient, leaf) => {
+            let lent = !gradient.is_sole_owner();
+            // It leaves the graph of its pass, and a view need not stay one.
+            let gradient = match observe::is_watched() || gradient.is_view() {
                 true => gradient.detach()?,
                 false => gradient.clone(),
-            }
+            };
+            leaf.put_lent_grad(gradient, lent);
+            return Ok(());
         }
-        // Others see these elements: a later sum in place would change theirs.
+        // Others hold this tensor: a later sum in place would change theirs.
         None => gradient.copy_as(leaf)?,
     };
     leaf.put_grad(Some(sum));
@@ -462,9 +470,13 @@ fn accumulate(leaf: &Tensor, grads: &Grads, pass: Pass) -> Result<()> {
 /// Whether a gradient may be kept as it lies: without gaps, and where it can be in the order of its leaf.
 fn lies_as(gradient: &Tensor, leaf: &Tensor) -> bool {
     let (gradient, leaf) = (gradient.layout(), leaf.layout());
-    let along = |dim: usize| gradient.shape()[dim] <= 1 || gradient.strides()[dim] == leaf.strides()[dim];
+    // Where a single element is repeated by a stride of 0, others may hold what it was expanded from.
+    let along = |dim: usize| match (gradient.shape()[dim], gradient.strides()[dim]) {
+        (1, stride) if stride != 0 => true,
+        (_, stride) => stride == leaf.strides()[dim],
+    };
     match leaf.is_dense() {
-        true => gradient.is_empty() || (0..leaf.rank()).all(along),
+        true => (0..leaf.rank()).all(along),
         false => gradient.is_contiguous(),
     }
 }

@@ -4,6 +4,7 @@ use super::anomaly::Trace;
 use super::hooks::NodeHooks;
 use super::saved::{Kept, Taken};
 use super::view::Slices;
+use super::waiting::{NodeSet, id};
 use crate::{DType, Device, Operand, Result, Tensor};
 use cresset_dispatch::thread;
 use cresset_kernels::{Dims, Owned, Shared};
@@ -329,6 +330,8 @@ pub struct Backward<'a> {
     pub(super) node: &'a Node,
     pub(super) saved: &'a [Taken],
     pub(super) grads: &'a [Option<Tensor>],
+    /// The nodes that the pass goes to, where it does not go to all.
+    pub(super) wanted: Option<&'a NodeSet>,
 }
 
 impl Backward<'_> {
@@ -412,6 +415,7 @@ impl Backward<'_> {
 
     /// Whether anyone wants the gradient of input `i`.
     pub fn needs(&self, i: usize) -> bool {
-        self.node.edges.get(i).is_some_and(Option::is_some)
+        let edge = self.node.edges.get(i).and_then(Option::as_ref);
+        edge.is_some_and(|edge| self.wanted.is_none_or(|wanted| wanted.contains(&id(&edge.node))))
     }
 }

@@ -33,6 +33,8 @@ struct More {
     hooks: OnceLock<Box<LeafHooks>>,
     /// Whether a computed tensor keeps its gradient.
     retains: AtomicBool,
+    /// Whether the gradient is a view of memory that others saw when it arrived.
+    lent: AtomicBool,
 }
 
 impl Tracking {
@@ -117,6 +119,26 @@ impl Tensor {
         self.0.tracking.known().and_then(|more| more.grad.lock().clone())
     }
 
+    /// The gradient collected so far, in memory of its own, for those who change it in place.
+    ///
+    /// A gradient that came as a part of other memory, as after `cat` or `view`, is kept as that part. Two
+    /// tensors may then have one piece of memory for gradients; here it is copied if someone else holds it.
+    ///
+    /// # Errors
+    /// If there is no memory for the copy.
+    pub fn own_grad(&self) -> Result<Option<Tensor>> {
+        let Some(more) = self.0.tracking.known() else { return Ok(None) };
+        let grad = more.grad.lock().clone();
+        match grad {
+            Some(grad) if more.lent.load(Relaxed) && grad.0.storage.holders() > 1 => {
+                let own = grad.copy_as(self)?;
+                self.put_grad(Some(own.clone()));
+                Ok(Some(own))
+            }
+            grad => Ok(grad),
+        }
+    }
+
     /// Replaces the collected gradient.
     ///
     /// # Errors
@@ -154,8 +176,16 @@ impl Tensor {
         if grad.is_none() && self.0.tracking.known().is_none() {
             return;
         }
+        let more = self.0.tracking.more();
+        more.lent.store(false, Relaxed);
         // The old gradient is dropped after the lock: dropping it may run a lot of code.
-        let _old = std::mem::replace(&mut *self.0.tracking.more().grad.lock(), grad);
+        let _old = std::mem::replace(&mut *more.grad.lock(), grad);
+    }
+
+    /// Keeps a gradient that may be a view of memory that others see.
+    pub(super) fn put_lent_grad(&self, grad: Tensor, lent: bool) {
+        self.put_grad(Some(grad));
+        self.0.tracking.more().lent.store(lent, Relaxed);
     }
 
     /// This tensor as the output that `edge` points to; if it is a view, one that came about
@@ -226,6 +256,11 @@ impl Tensor {
             return None;
         }
         self.0.tracking.origin()
+    }
+
+    /// Whether this is the only handle of the tensor; others may see its elements all the same.
+    pub(super) fn is_only_handle(&self) -> bool {
+        Shared::is_unique(&self.0)
     }
 
     /// Whether nobody else can see these elements, so that they may be changed at will.

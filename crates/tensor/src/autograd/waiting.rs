@@ -4,7 +4,7 @@ use super::node::{Grads, Node};
 use cresset_kernels::Shared;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A node's address.
@@ -16,6 +16,9 @@ pub(super) fn id(node: &Shared<Node>) -> NodeId {
 
 /// Something per node.
 pub(super) type ByNode<T> = HashMap<NodeId, T, BuildHasherDefault<AddressHasher>>;
+
+/// Some of the nodes.
+pub(super) type NodeSet = HashSet<NodeId, BuildHasherDefault<AddressHasher>>;
 
 /// Hashes addresses: they differ already, it is enough to spread them.
 #[derive(Default)]
