@@ -49,6 +49,15 @@ impl Philox {
         }, else panic!("uniform numbers are floats"));
     }
 
+    /// 1 with a probability, and 0 otherwise.
+    pub fn bernoulli(&mut self, probability: f64, out: ViewMut<'_>) {
+        let least = (1.0 - probability) as f32;
+        with_dtype!(out.dtype(), T => {
+            let [zero, one] = [false, true].map(|truth| T::from_scalar(truth.into()));
+            self.draw::<T>(out, |bits| if (bits >> 40) as f32 / (1u64 << 24) as f32 >= least { one } else { zero });
+        });
+    }
+
     /// Normally distributed numbers.
     pub fn normal(&mut self, mean: f64, std: f64, out: ViewMut<'_>) {
         with_dtype!(out.dtype(), [floats] T => self.draw::<T>(out, |bits| {
@@ -181,6 +190,16 @@ mod tests {
         let mut half = Array::<f16>::zeros(&[100_000]);
         Philox::new(1, 0).uniform(0.0, 1.0, half.view_mut());
         assert!(half.wide().iter().all(|x| (0.0..1.0).contains(x)));
+    }
+
+    #[test]
+    fn ones_come_as_often_as_they_are_likely() {
+        let mut out = Array::<f32>::zeros(&[100_000]);
+        Philox::new(1, 0).bernoulli(0.3, out.view_mut());
+        assert!(out.elements.iter().all(|&x| x == 0.0 || x == 1.0));
+        assert!((out.wide().iter().sum::<f64>() / 1e5 - 0.3).abs() < 0.01);
+        Philox::new(1, 0).bernoulli(1.0, out.view_mut());
+        assert!(out.elements.iter().all(|&x| x == 1.0));
     }
 
     #[test]

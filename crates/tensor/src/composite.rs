@@ -82,7 +82,12 @@ impl<I: Inputs, F: Fn(&mut dyn FnMut(Argument<'_>)), C: Fn() -> u64> Call for Co
         first.unwrap_or(0)
     }
 
+    /// Without a tensor among the arguments torch cannot say whose derivative it would be.
     fn sequence(&self) -> Option<Sequence> {
-        sequence_here()
+        let mut has_tensors = false;
+        self.arguments(&mut |argument| {
+            has_tensors |= matches!(argument, Argument::Tensor(_) | Argument::Tensors(_));
+        });
+        if has_tensors { sequence_here() } else { None }
     }
 }

@@ -4,6 +4,8 @@
 //! where an existing tensor is changed, locks are taken in the order of addresses, so that
 //! two threads that change each other's inputs wait in turn instead of for each other.
 
+mod pieces;
+
 use crate::op::Operand;
 use crate::{DType, Key, Layout, Result, Scalar, Storage, Tensor};
 use cresset_kernels::elementwise;
@@ -110,13 +112,12 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Like `new`, in memory that a change of `target` cannot touch.
-    fn beside(operand: Operand<'a>, target: &Tensor) -> Result<Source<'a>> {
-        match operand {
-            Operand::Tensor(tensor) if tensor.storage().same_as(target.storage()) => {
-                tensor.apart(target.dtype()).map(|apart| Source::Tensor(Cow::Owned(apart)))
-            }
-            operand => Source::new(operand, target.dtype()),
+    /// Like `new`. A number beside half precision is not rounded to it if the kernel widens that anyway.
+    #[inline]
+    fn of(operand: Operand<'a>, dtype: DType, unrounded: bool) -> Result<Source<'a>> {
+        match (operand, dtype) {
+            (Operand::Scalar(_), DType::F16 | DType::BF16) if unrounded => Source::new(operand, DType::F32),
+            _ => Source::new(operand, dtype),
         }
     }
 
@@ -194,7 +195,19 @@ pub fn map2(
     out: &Tensor,
     run: impl FnOnce(View<'_>, View<'_>, ViewMut<'_>),
 ) -> Result<()> {
-    map2_by(a, b, dtype, out, &mut once!(run: a, b, out))
+    map2_by(a, b, dtype, out, &mut once!(run: a, b, out), false)
+}
+
+/// As [`map2`], for kernels that widen half precision: a number beside it comes in single precision.
+#[inline]
+pub(crate) fn map2_unrounded(
+    a: Operand<'_>,
+    b: Operand<'_>,
+    dtype: DType,
+    out: &Tensor,
+    run: impl FnOnce(View<'_>, View<'_>, ViewMut<'_>),
+) -> Result<()> {
+    map2_by(a, b, dtype, out, &mut once!(run: a, b, out), true)
 }
 
 fn map2_by(
@@ -203,6 +216,7 @@ fn map2_by(
     dtype: DType,
     out: &Tensor,
     run: &mut dyn FnMut(View<'_>, View<'_>, ViewMut<'_>),
+    unrounded: bool,
 ) -> Result<()> {
     if let (Operand::Tensor(a), Operand::Tensor(b)) = (a, b)
         && (a.dtype(), b.dtype()) == (dtype, dtype)
@@ -214,7 +228,7 @@ fn map2_by(
         run(a.elements(&reading_a), b.elements(&reading_b), out.elements_mut(&mut writing));
         return Ok(());
     }
-    let (a, b) = (Source::new(a, dtype)?, Source::new(b, dtype)?);
+    let (a, b) = (Source::of(a, dtype, unrounded)?, Source::of(b, dtype, unrounded)?);
     let (reading_a, reading_b) = (a.buffer().map(Buffer::read), b.buffer().map(Buffer::read));
     let (layout_a, layout_b) = (spread(a.layout(), out.shape()), spread(b.layout(), out.shape()));
     let mut writing = out.write();
@@ -333,66 +347,76 @@ fn map_all_by<const N: usize>(
     Ok(())
 }
 
-/// Changes `target`, given `others` as elements of its own type, broadcast to its shape.
+/// Changes `target`, given `others` as elements of its own type, broadcast to its shape. Where one of them lies
+/// in the same memory, `run` is called for one piece after the other.
 pub fn change<const N: usize>(
     target: &Tensor,
     others: [Operand<'_>; N],
-    run: impl FnOnce(ViewMut<'_>, [View<'_>; N]),
+    mut run: impl FnMut(ViewMut<'_>, [View<'_>; N]),
 ) -> Result<()> {
-    change_by(target, others, &mut once!(run: target, others))
+    change_by(target, others.map(|other| (other, target.dtype())), &mut run)
 }
 
-fn change_by<const N: usize>(
+/// As [`change`], for kernels that widen half precision: numbers beside it come in single precision.
+pub(crate) fn change_unrounded<const N: usize>(
     target: &Tensor,
     others: [Operand<'_>; N],
-    run: &mut dyn FnMut(ViewMut<'_>, [View<'_>; N]),
+    mut run: impl FnMut(ViewMut<'_>, [View<'_>; N]),
 ) -> Result<()> {
-    let mut sources = [const { None }; N];
-    for (source, other) in sources.iter_mut().zip(others) {
-        *source = Some(Source::beside(other, target)?);
-    }
-    changed_by(target, sources.map(|source| source.expect("each was made above")), run)
+    let dtype = |other: Operand<'_>| match (other, target.dtype()) {
+        (Operand::Scalar(_), DType::F16 | DType::BF16) => DType::F32,
+        (_, dtype) => dtype,
+    };
+    change_by(target, others.map(|other| (other, dtype(other))), &mut run)
 }
 
 /// Changes `target`, given another tensor as it is, broadcast to its shape.
 pub(crate) fn overwrite(
     target: &Tensor,
     from: &Tensor,
-    run: impl FnOnce(ViewMut<'_>, View<'_>),
+    mut run: impl FnMut(ViewMut<'_>, View<'_>),
 ) -> Result<()> {
-    let from = match from.storage().same_as(target.storage()) {
-        true => Cow::Owned(from.apart(from.dtype())?),
-        false => Cow::Borrowed(from),
-    };
-    let run = |target: ViewMut<'_>, [from]: [View<'_>; 1]| run(target, from);
-    changed_by(target, [Source::Tensor(from)], &mut once!(run: target, from))
+    change_by(target, [(Operand::Tensor(from), from.dtype())], &mut |target, [from]| run(target, from))
 }
 
-fn changed_by<const N: usize>(
+fn change_by<const N: usize>(
     target: &Tensor,
-    sources: [Source<'_>; N],
+    others: [(Operand<'_>, DType); N],
     run: &mut dyn FnMut(ViewMut<'_>, [View<'_>; N]),
 ) -> Result<()> {
-    let (mut writing, readings) = lock(target.buffer(), &sources);
+    if others.iter().any(|(other, _)| shares_memory(target, *other)) {
+        return pieces::change(target, others, run);
+    }
+    let mut sources = [const { None }; N];
+    for (source, (other, dtype)) in sources.iter_mut().zip(others) {
+        *source = Some(Source::new(other, dtype)?);
+    }
+    let sources = sources.map(|source| source.expect("each was made above"));
+    let (mut writing, readings) = lock(target.buffer(), sources.each_ref().map(Source::buffer));
     let layouts = std::array::from_fn::<_, N, _>(|i| spread(sources[i].layout(), target.shape()));
     let views = std::array::from_fn(|i| sources[i].view(&readings[i], &layouts[i]));
     run(target.elements_mut(&mut writing), views);
     Ok(())
 }
 
+/// Whether an operand lies in the memory of `target`.
+pub(crate) fn shares_memory(target: &Tensor, operand: Operand<'_>) -> bool {
+    operand.tensor().is_some_and(|tensor| tensor.storage().same_as(target.storage()))
+}
+
 /// The right to write `target` and to read `sources`, taken in the order of addresses.
 fn lock<'a, const N: usize>(
     target: &'a Buffer,
-    sources: &'a [Source<'_>; N],
+    sources: [Option<&'a Buffer>; N],
 ) -> (Writing<'a>, [Option<Reading<'a>>; N]) {
-    let mut order = std::array::from_fn::<_, N, _>(|i| (sources[i].buffer().map(Buffer::address), i));
+    let mut order = std::array::from_fn::<_, N, _>(|i| (sources[i].map(Buffer::address), i));
     order.sort_unstable();
     let (mut readings, mut writing) = ([const { None }; N], None);
     for (address, i) in order {
         if address > Some(target.address()) {
             writing.get_or_insert_with(|| target.write());
         }
-        readings[i] = sources[i].buffer().map(Buffer::read);
+        readings[i] = sources[i].map(Buffer::read);
     }
     (writing.unwrap_or_else(|| target.write()), readings)
 }

@@ -33,11 +33,8 @@ impl Tensor {
     pub fn zeros(shape: impl AsRef<[usize]>, options: impl Into<Options>) -> Result<Tensor> {
         let (shape, told) = (shape.as_ref(), Told::now(options));
         let _made = shown::factory();
-        // Without a tensor among its arguments torch cannot say whose derivative it would be.
-        let unnumbered = shown::inside();
         let _span = told.sized("aten::zeros", shape, &[]);
         let out = told.empty_by(shape, told.written())?;
-        drop(unnumbered);
         out.zero_()?;
         Ok(out)
     }
@@ -69,7 +66,6 @@ impl Tensor {
     /// A number by itself: no dimensions.
     pub fn scalar_tensor(value: impl Into<Scalar>, options: impl Into<Options>) -> Result<Tensor> {
         let (value, told) = (value.into(), Told::now(options));
-        let _unnumbered = shown::inside();
         let _span = composite("aten::scalar_tensor", shown::NOTHING, |visit| {
             visit(scalar_argument(value));
             told.written().into_iter().for_each(visit);
@@ -92,7 +88,8 @@ impl Tensor {
         let more = [told[0], told[1], told[2], told[3], Argument::Bool(false), none];
         let out =
             shown::within("aten::empty", shown::NOTHING, &more, || Tensor::uninit(&[], dtype, Device::CPU))?;
-        crate::cpu::change(&out, [], |out, []| elementwise::fill(value.into(), out))?;
+        let value = value.into();
+        crate::cpu::change(&out, [], |out, []| elementwise::fill(value, out))?;
         if observe::is_watched() {
             let convert = [none, told[1], Argument::Bool(false), Argument::Bool(false), none];
             drop(shown::call("aten::to", [&out], &convert));

@@ -174,7 +174,9 @@ impl MemoryFormat {
     /// How new elements lie that are like those of `from`.
     pub(crate) fn layout(self, op: &'static str, from: &Layout) -> Result<Layout> {
         let layout = match self.order() {
-            None if self == MemoryFormat::Preserve && from.is_dense() => from.dense(),
+            None if self == MemoryFormat::Preserve && from.is_dense() => {
+                Layout::strided(from.shape(), from.strides(), 0)
+            }
             None if self == MemoryFormat::Preserve => Layout::ordered(from.shape(), &by_stride(from)),
             None => Layout::contiguous(from.shape()),
             Some(order) if order.len() == from.rank() => Layout::ordered(from.shape(), order),

@@ -3,7 +3,7 @@
 //! own another; what a device makes of a seed is its own affair.
 
 use crate::backend::{self, Random};
-use crate::{Cause, DType, Device, Error, Options, Result, Tensor, To, composite};
+use crate::{Cause, DType, Device, Error, Options, Result, Tensor, To, autograd, composite, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_dispatch::site;
 use cresset_kernels::ViewMut;
@@ -200,6 +200,41 @@ impl Tensor {
     /// what `to` says.
     pub fn randn_like(&self, to: impl Into<To>) -> Result<Tensor> {
         Tensor::randn(self.shape(), to.into().options(self))
+    }
+
+    /// Overwrites this tensor with 1, with a probability, and with 0 otherwise.
+    ///
+    /// # Errors
+    /// If the probability is not from 0 to 1, or gradients flow through this tensor.
+    pub fn bernoulli_(&self, probability: f64) -> Result<()> {
+        const NAME: &str = "aten::bernoulli_";
+        let more = [Argument::Float(probability), Argument::None];
+        shown::within(NAME, [self], &more, || {
+            if !(0.0..=1.0).contains(&probability) {
+                let text = format_args!("a probability is from 0 to 1, not {probability}");
+                return Err(Error::new(Cause::Argument, NAME, text));
+            }
+            if autograd::records_change(self.keys(), self) {
+                return Err(Error::new(
+                    Cause::Graph,
+                    NAME,
+                    "random numbers have no gradient; call it under no_grad()",
+                ));
+            }
+            let fill = |out: &Tensor| {
+                draw_from(|generator| generator.host.bernoulli(probability, out.elements_mut(&mut out.write())));
+            };
+            if self.device().is_cpu() {
+                fill(self);
+                self.storage().changed(NAME);
+            } else {
+                let out = Tensor::uninit(self.shape(), self.dtype(), Device::CPU)?;
+                fill(&out);
+                self.copy_(&out.to(self.device())?)?;
+            }
+            Ok(self.clone())
+        })
+        .map(drop)
     }
 
     /// Random integers from `low` to `high`, `high` excluded.

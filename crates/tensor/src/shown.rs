@@ -11,11 +11,12 @@ pub(crate) use memory::*;
 pub(crate) use output::*;
 pub(crate) use sums::*;
 
-use crate::op::{Inputs, Operand, Output, below, tell_results};
+use crate::op::{Inputs, Operand, Output, below, sequence_here, tell_results};
 pub(crate) use crate::ops::sizes as ints;
 use crate::ops::{ResolveConj, scalar_argument};
 use crate::{
-    DType, Device, Element as _, Error, Layout, Op as _, Result, Scalar, Spec, Tensor, composite, promote,
+    DType, Device, Element as _, Error, Key, Layout, Op as _, Result, Scalar, Spec, Tensor, autograd,
+    composite, promote,
 };
 use cresset_dispatch::key::ThreadKeys;
 use cresset_dispatch::observe::{self, Argument, Span};
@@ -92,6 +93,20 @@ pub(crate) fn within<I: Inputs, O: Output>(
 
 /// Shows a call that torch finds out in that it cannot be made, as the error says.
 pub(crate) fn failed<I: Inputs>(name: &'static str, inputs: I, more: &[Argument<'_>], error: Error) -> Error {
+    let error = failed_around(name, inputs, more, error);
+    if sequence_here().is_some() && inputs.keys().contains(Key::AUTOGRAD) {
+        autograd::skip_number();
+    }
+    error
+}
+
+/// As [`failed`], of a call that has no derivative itself and takes no number.
+pub(crate) fn failed_around<I: Inputs>(
+    name: &'static str,
+    inputs: I,
+    more: &[Argument<'_>],
+    error: Error,
+) -> Error {
     Span::end(call(name, inputs, more), &Err::<(), ()>(()));
     error
 }
@@ -145,6 +160,11 @@ pub struct Shown {
 }
 
 impl Shown {
+    /// Keeps operands that were converted until the kernel is done.
+    pub(crate) fn converting(converted: [Option<Tensor>; 2]) -> Shown {
+        Shown { converted, ..Shown::default() }
+    }
+
     /// Keeps a tensor until the kernel is done.
     pub(crate) fn keeping(tensor: Option<Tensor>) -> Shown {
         Shown { _number: tensor, ..Shown::default() }

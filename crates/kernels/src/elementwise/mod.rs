@@ -229,6 +229,22 @@ pub fn bits_binary_in_place(f: impl BitsBinary, a: ViewMut<'_>, b: View<'_>) {
     integers!(a.dtype(), T => update2::<false, T, T>(a, b, of_bits::<T>(f)));
 }
 
+/// `out = f(a, b)`, of bool, for elements of any type: all but 0 are true.
+pub fn logic(f: impl BitsBinary, a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
+    with_dtype!(a.dtype(), T => {
+        let zero = T::default();
+        map2::<false, _, _, _>(a, b, out, #[inline(always)] move |a: T, b: T| f.apply(a != zero, b != zero));
+    });
+}
+
+/// As [`logic`], with 1 in the place of `a` where it holds and 0 elsewhere.
+pub fn logic_in_place(f: impl BitsBinary, a: ViewMut<'_>, b: View<'_>) {
+    with_dtype!(a.dtype(), T => {
+        let (zero, one) = (T::default(), T::from_scalar(Scalar::Bool(true)));
+        update2::<false, _, _>(a, b, #[inline(always)] move |a: T, b: T| if f.apply(a != zero, b != zero) { one } else { zero });
+    });
+}
+
 /// One row per kind of function of three numbers.
 macro_rules! ternaries {
     ($($kind:ident, $dtypes:ident, $types:literal: $name:ident, $in_place:ident;)*) => {$(

@@ -57,6 +57,15 @@ impl<O: Op> Derive for OfOperator<O> {
     }
 }
 
+/// What a node keeps of an operator that changed its first input.
+struct OfOperatorInPlace<O>(O);
+
+impl<O: InPlace> Derive for OfOperatorInPlace<O> {
+    fn derive(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        self.0.backward_in_place(ctx)
+    }
+}
+
 /// The inputs that get gradients, as bits.
 fn with_gradients<I: Inputs>(inputs: I) -> u8 {
     let (mut gets, mut bit) = (0, 1u8);
@@ -78,14 +87,16 @@ pub(crate) fn records_change(keys: KeySet, target: &Tensor) -> bool {
 
 /// Changes the first input, which thereby becomes the output of the call.
 pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: &Tensor) -> Result<()> {
-    let mut recording = Recording::new(O::IN_PLACE, op.backward_name_in_place(inputs), O::SAVES);
+    // Before the call takes a number, as in torch.
+    check_change(O::IN_PLACE, target)?;
+    let saves = op.saves_in_place();
+    let mut recording = Recording::new(O::IN_PLACE, op.backward_name_in_place(inputs), saves);
     inputs.each(|given| recording.input(given));
     recording.check()?;
-    check_change(O::IN_PLACE, target)?;
     let base = target.base().map(|base| (base, base.edge()));
     let skipped = usize::from(!O::NEEDS_OVERWRITTEN);
     let needed = recording.node().edges.iter().skip(skipped).any(Option::is_some);
-    if let Some(first) = recording.saved().first_mut().filter(|_| O::SAVES.input(0)) {
+    if let Some(first) = recording.saved().first_mut().filter(|_| saves.input(0)) {
         // Gradients may need the elements that are about to be overwritten.
         *first = if needed { Kept::tensor(Saved::copy_of(target, copy(target)?)) } else { Kept::Nothing };
     }
@@ -95,7 +106,7 @@ pub(crate) fn record_in_place<O: InPlace>(op: O, inputs: O::Inputs<'_>, target: 
     }
     target.storage().change_recorded();
     recording.output(target, Some(0));
-    let node = recording.finish(Derivative::of(OfOperator(op)));
+    let node = recording.finish(Derivative::of(OfOperatorInPlace(op)));
     match base {
         // The view itself follows when it is asked for its place.
         Some((base, before)) => {

@@ -12,6 +12,7 @@
 
 mod fallback;
 mod inputs;
+mod order;
 mod output;
 pub(crate) mod schema;
 
@@ -140,6 +141,10 @@ pub trait Kernel: Op {
     /// arguments are made here, before anything is allocated.
     fn infer(&self, inputs: Self::Inputs<'_>) -> Result<<Self::Output as Output>::Spec>;
 
+    /// Whether each element of the output is a function of those at its place: the output of host tensors
+    /// then lies in the order of these.
+    const ELEMENTWISE: bool = false;
+
     /// The host kernel. Defines what the operator means.
     fn cpu(&self, inputs: Self::Inputs<'_>, output: &Self::Output) -> Result<()>;
 
@@ -162,7 +167,7 @@ pub trait Kernel: Op {
 
     /// Memory for the output on the host.
     fn room(&self, inputs: Self::Inputs<'_>) -> Result<Self::Output> {
-        Self::Output::allocate(self.infer(inputs)?, Device::CPU).map_err(|error| error.in_op(Self::NAME))
+        make_room::<Self>(self.infer(inputs)?, inputs, Device::CPU)
     }
 
     /// The output, found without any other call.
@@ -202,8 +207,7 @@ pub trait Kernel: Op {
             return Ok(output);
         }
         let device = device_of(Self::NAME, inputs)?;
-        let told = |error: Error| error.in_op(Self::NAME);
-        let output = Self::Output::allocate(self.infer(inputs)?, device).map_err(told)?;
+        let output = make_room::<Self>(self.infer(inputs)?, inputs, device)?;
         self.fill(inputs, &output, device)?;
         self.changed(inputs);
         Ok(output)
@@ -229,6 +233,21 @@ pub trait Kernel: Op {
     }
 }
 
+/// New memory for the output of an operator.
+#[inline]
+fn make_room<K: Kernel>(
+    spec: <K::Output as Output>::Spec,
+    inputs: K::Inputs<'_>,
+    device: Device,
+) -> Result<K::Output> {
+    let room = if K::ELEMENTWISE && device.key == Key::CPU {
+        K::Output::allocate_in(spec, |shape| order::kept(inputs, shape), device)
+    } else {
+        K::Output::allocate(spec, device)
+    };
+    room.map_err(|error| error.in_op(K::NAME))
+}
+
 /// A kernel that changes its first input, for operators with an in-place form.
 pub type InPlaceFn<O> = for<'a> fn(&O, <O as Op>::Inputs<'a>) -> Result<()>;
 
@@ -239,6 +258,16 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
     /// Whether the gradient of the first input needs the elements that the change overwrites: a copy
     /// of them is then kept. Sums and products do without.
     const NEEDS_OVERWRITTEN: bool = true;
+
+    /// What the gradient of the in-place form needs.
+    fn saves_in_place(&self) -> Saves {
+        Self::SAVES
+    }
+
+    /// The gradient of the in-place form.
+    fn backward_in_place(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        self.backward(ctx)
+    }
 
     /// The host kernel of the in-place form, where it can do without a second copy.
     fn cpu_in_place(&self, inputs: Self::Inputs<'_>) -> Result<()> {

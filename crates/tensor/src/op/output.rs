@@ -35,6 +35,17 @@ pub trait Output: Sized {
     /// New memory for it.
     fn allocate(spec: Self::Spec, device: Device) -> Result<Self>;
 
+    /// As [`allocate`](Output::allocate), where `order` says that it is not to be row-major.
+    #[inline]
+    fn allocate_in(
+        spec: Self::Spec,
+        order: impl FnOnce(&[usize]) -> Option<Layout>,
+        device: Device,
+    ) -> Result<Self> {
+        let _ = order;
+        Self::allocate(spec, device)
+    }
+
     /// Visits each of its tensors.
     fn each(&self, visit: impl FnMut(&Tensor));
 
@@ -59,6 +70,18 @@ impl Output for Tensor {
             return Err(Error::new(Cause::Memory, "", text));
         };
         Ok(Tensor::from_parts(Storage::new(device, bytes, spec.dtype)?, layout, spec.dtype))
+    }
+
+    #[inline]
+    fn allocate_in(
+        spec: Spec,
+        order: impl FnOnce(&[usize]) -> Option<Layout>,
+        device: Device,
+    ) -> Result<Self> {
+        match order(&spec.shape) {
+            Some(layout) => Tensor::uninit_as(layout, spec.dtype, device),
+            None => Tensor::allocate(spec, device),
+        }
     }
 
     #[inline]

@@ -84,6 +84,7 @@ macro_rules! sums {
         }
 
         impl Kernel for $op {
+            const ELEMENTWISE: bool = true;
             kernel_table!($op);
 
             fn infer(&$self, $inputs: Pair<'_>) -> Result<Spec> {
@@ -217,6 +218,7 @@ impl Op for Mul {
 }
 
 impl Kernel for Mul {
+    const ELEMENTWISE: bool = true;
     kernel_table!(Mul);
 
     fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
@@ -281,6 +283,7 @@ impl Op for Div {
 }
 
 impl Kernel for Div {
+    const ELEMENTWISE: bool = true;
     kernel_table!(Div);
 
     fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {

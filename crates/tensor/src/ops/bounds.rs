@@ -83,6 +83,7 @@ macro_rules! bounds {
         }
 
         impl Kernel for $op {
+            const ELEMENTWISE: bool = true;
             kernel_table!($op);
 
             fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {
@@ -147,14 +148,14 @@ impl Op for Clamp {
         let (x, grad) = (ctx.saved(0), ctx.grad());
         match [ctx.optional_operand(1), ctx.optional_operand(2)] {
             [Some(min), None] if min.tensor().is_some() => grads!(ctx;
-                0 => beyond(ctx, min, x.lt(min)?)?,
-                1 => beyond(ctx, min, x.gt(min)?)?,
                 2 => grad.zeros_like()?,
+                1 => beyond(ctx, min, x.gt(min)?)?,
+                0 => beyond(ctx, min, x.lt(min)?)?,
             ),
             [None, Some(max)] if max.tensor().is_some() => grads!(ctx;
-                0 => beyond(ctx, max, x.gt(max)?)?,
-                1 => grad.zeros_like()?,
                 2 => beyond(ctx, max, x.lt(max)?)?,
+                1 => grad.zeros_like()?,
+                0 => beyond(ctx, max, x.gt(max)?)?,
             ),
             [Some(min), Some(max)] if min.tensor().or(max.tensor()).is_some() => between(ctx, min, max),
             bounds => grads!(ctx; within_numbers(grad, x, bounds)?),
@@ -175,6 +176,15 @@ impl Op for Clamp {
 
 fn are_tensors(bounds: [Option<Operand<'_>>; 2]) -> bool {
     bounds.into_iter().flatten().any(|bound| bound.tensor().is_some())
+}
+
+/// The bounds that are tensors of another type, converted.
+fn bounds_as(bounds: [Option<Operand<'_>>; 2], dtype: DType) -> Result<[Option<Tensor>; 2]> {
+    let [min, max] = bounds.map(|bound| match bound.and_then(Operand::tensor) {
+        Some(bound) => shown::converted(bound, dtype),
+        None => Ok(None),
+    });
+    Ok([min?, max?])
 }
 
 /// The gradient of what lies inside of numbers.
@@ -204,19 +214,41 @@ fn beyond(ctx: &Backward<'_>, bound: Operand<'_>, outside: Tensor) -> Result<Ten
     Ok(grad)
 }
 
-/// The gradients of an element and two bounds: all operands that the result is equal to share it.
+/// The gradients of an element and two bounds. An element at a bound shares the gradient with it; where the
+/// bounds cross, the upper one has it all, and where they meet, either has what lies beyond it.
 fn between(ctx: &Backward<'_>, min: Operand<'_>, max: Operand<'_>) -> Result<Grads> {
-    let x = ctx.saved(0);
+    let (x, grad) = (ctx.saved(0), ctx.grad());
     let (min, max) = (bound(min, x)?, bound(max, x)?);
-    let ordered = min.le(&*max)?;
-    let hits = [
-        x.ge(&*min)?.logical_and(&x.le(&*max)?)?,
-        x.le(&*min)?.logical_and(&ordered)?,
-        x.ge(&*max)?.logical_or(&max.le(&*min)?)?,
-    ];
-    let count = hits[0].to_dtype(DType::I64)?.add(&hits[1])?.add(&hits[2])?;
-    let share = ctx.grad().div(&count)?;
-    grads!(ctx; hits[0].choose(&share, 0)?, hits[1].choose(&share, 0)?, hits[2].choose(&share, 0)?)
+    let (mut to_min, mut to_max, mut to_x) = (None, None, None);
+    if ctx.needs(1) || ctx.needs(2) {
+        let (apart, met) = (min.lt(&*max)?, min.eq(&*max)?);
+        if ctx.needs(1) {
+            let below = apart.logical_and(&x.le(&*min)?)?.logical_or(&met.logical_and(&x.lt(&*min)?)?)?;
+            to_min = Some(halved(grad, &x.eq(&*min)?, &below.logical_not()?)?);
+        }
+        if ctx.needs(2) {
+            let above = max.lt(&*min)?.logical_or(&apart.logical_and(&x.ge(&*max)?)?)?;
+            let above = above.logical_or(&met.logical_and(&x.gt(&*max)?)?)?.logical_not()?;
+            let half = grad.div(2)?;
+            let shared = x.eq(&*max)?.logical_and(&apart)?.choose(&half, grad)?;
+            shared.masked_fill_(&above, 0)?;
+            to_max = Some(shared);
+        }
+    }
+    if ctx.needs(0) {
+        let apart = min.lt(&*max)?;
+        let shares = x.eq(&*min)?.logical_or(&x.eq(&*max)?)?.logical_and(&apart)?;
+        to_x = Some(halved(grad, &shares, &x.lt(&*min)?.logical_or(&x.gt(&*max)?)?)?);
+    }
+    Ok(Grads::from_iter([to_x, to_min, to_max]))
+}
+
+/// The gradient, half of it where it is shared, and none where others have it.
+fn halved(grad: &Tensor, shared: &Tensor, none: &Tensor) -> Result<Tensor> {
+    let half = grad.div(2)?;
+    let grad = shared.choose(&half, grad)?;
+    grad.masked_fill_(none, 0)?;
+    Ok(grad)
 }
 
 /// A bound as a tensor.
@@ -228,6 +260,7 @@ fn bound<'a>(operand: Operand<'a>, x: &Tensor) -> Result<Cow<'a, Tensor>> {
 }
 
 impl Kernel for Clamp {
+    const ELEMENTWISE: bool = true;
     kernel_table!(Clamp);
 
     fn infer(&self, (x, bounds): Bounded<'_>) -> Result<Spec> {
@@ -253,10 +286,14 @@ impl Kernel for Clamp {
     }
 
     fn shown(&self, (x, bounds): Bounded<'_>) -> Result<Option<Tensor>> {
+        let dtype = self.infer((x, bounds))?.dtype;
         if are_tensors(bounds) {
-            return Ok(None);
+            let first = shown::converted(x, dtype)?;
+            let kept = bounds_as(bounds, dtype)?;
+            let bounds = std::array::from_fn(|i| kept[i].as_ref().map(Operand::Tensor).or(bounds[i]));
+            return self.computed((first.as_ref().unwrap_or(x), bounds)).map(Some);
         }
-        let converted = x.to(self.infer((x, bounds))?.dtype)?;
+        let converted = x.to(dtype)?;
         self.computed((&converted, bounds)).map(Some)
     }
 
@@ -298,9 +335,11 @@ impl InPlace for Clamp {
     }
 
     fn shown_in_place(&self, (x, bounds): Bounded<'_>) -> Result<Shown> {
-        if !are_tensors(bounds) {
-            x.to(self.infer((x, bounds))?.dtype)?;
+        let dtype = self.infer((x, bounds))?.dtype;
+        if are_tensors(bounds) {
+            return Ok(Shown::converting(bounds_as(bounds, dtype)?));
         }
+        x.to(dtype)?;
         Ok(Shown::default())
     }
 }

@@ -45,6 +45,7 @@ fn condition<'a>(operands: [Operand<'a>; 3]) -> Result<&'a Tensor> {
 }
 
 impl Kernel for Where {
+    const ELEMENTWISE: bool = true;
     kernel_table!(Where);
 
     fn infer(&self, operands: [Operand<'_>; 3]) -> Result<Spec> {

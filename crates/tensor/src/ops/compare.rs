@@ -30,6 +30,7 @@ macro_rules! comparisons {
         }
 
         impl Kernel for $op {
+            const ELEMENTWISE: bool = true;
             kernel_table!($op);
 
             fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {

@@ -1,7 +1,8 @@
 //! How far tensors are from each other, and what is left when length is taken away.
 
 use crate::autocast;
-use crate::{Cause, Error, Result, Tensor, composite};
+use crate::{Cause, Device, Error, MemoryFormat, Result, Tensor, composite, shown};
+use cresset_dispatch::observe::Argument;
 
 impl Tensor {
     /// The norm of order `p` of the difference to `other`; both broadcast.
@@ -20,27 +21,43 @@ impl Tensor {
     /// `epsilon` where they are smaller.
     pub fn cosine_similarity(&self, other: &Tensor, dim: isize, epsilon: f64) -> Result<Tensor> {
         const NAME: &str = "aten::cosine_similarity";
-        let _span = composite(NAME, [self, other], |_| {});
+        let _span = composite(NAME, [self, other], |visit| {
+            visit(Argument::Int(dim as i64));
+            visit(Argument::Float(epsilon));
+        });
+        drop(composite("aten::result_type", [self, other], |_| {}));
         let dtype = crate::promote::result_type(self, other.into());
         if !dtype.is_float() {
             let text = format_args!("expects floats, not {} and {}", self.dtype(), other.dtype());
             return Err(Error::new(Cause::DType, NAME, text));
         }
-        let both = Tensor::broadcast_tensors(&[&self.to_dtype(dtype)?, &other.to_dtype(dtype)?])?;
-        let direction = |x: &Tensor| {
-            let length = x.vector_norm(2.0, &[dim], true, None)?;
-            // As in torch, the gradient does not see that short lengths were raised.
-            let raised = length.detach()?.clamp_min(epsilon)?.sub(&length.detach()?)?;
-            x.div(&length.add(&raised)?)
-        };
-        direction(&both[0])?.mul(&direction(&both[1])?)?.sum_dims(&[dim], false)
+        let float = |x: &Tensor| if x.dtype().is_float() { Ok(x.clone()) } else { x.to_dtype(dtype) };
+        let (mut a, mut b) = (float(self)?, float(other)?);
+        if a.shape() != b.shape() {
+            let shape = super::broadcast(NAME, a.shape(), b.shape())?;
+            (a, b) = (a.expand(&shape[..])?, b.expand(&shape[..])?);
+        }
+        let length = |x: &Tensor| x.vector_norm(2.0, &[dim], true, None)?.copy_in(MemoryFormat::Preserve);
+        let lengths = [length(&a)?, length(&b)?];
+        {
+            // As in torch, the gradient does not see that short lengths are raised.
+            let _unrecorded = crate::no_grad();
+            raise(&lengths, epsilon)?;
+        }
+        a.div(&lengths[0])?.mul(&b.div(&lengths[1])?)?.sum_dims(&[dim], false)
     }
 
     /// The norm of order `p` over the last dimension of the difference to `other`, to every element of
     /// which `epsilon` is added; with `keep` the dimension stays, with size 1.
     pub fn pairwise_distance(&self, other: &Tensor, p: f64, epsilon: f64, keep: bool) -> Result<Tensor> {
-        let _span = composite("aten::pairwise_distance", [self, other], |_| {});
-        self.sub(other)?.add(epsilon)?.vector_norm(p, &[-1], keep, None)
+        let _span = composite("aten::pairwise_distance", [self, other], |visit| {
+            visit(Argument::Float(p));
+            visit(Argument::Float(epsilon));
+            visit(Argument::Bool(keep));
+        });
+        let last = self.dim().max(other.dim()) as isize - 1;
+        let shifted = self.sub(other)?.add(epsilon)?;
+        shifted.norm_along(p, last, keep)
     }
 
     /// The norm of order `p` of the difference between each row of this and each of the other's
@@ -65,4 +82,22 @@ impl Tensor {
         }
         self.unsqueeze(-2)?.sub(&other.unsqueeze(-3)?)?.vector_norm(p, &[-1], false, None)
     }
+}
+
+/// Raises what is smaller to `least`, which torch makes a tensor once.
+fn raise(lengths: &[Tensor; 2], least: f64) -> Result<()> {
+    let [a, b] = lengths;
+    if a.device() != Device::CPU || a.dtype() != b.dtype() {
+        return lengths.iter().try_for_each(|length| length.clamp_min_(least));
+    }
+    let none = Argument::None;
+    let more = [Argument::Float(least), shown::dtype_code(a.dtype()), none, shown::HOST, none];
+    let least = shown::within("aten::scalar_tensor", shown::NOTHING, &more, || {
+        let number = Tensor::uninit(&[], a.dtype(), Device::CPU)?;
+        crate::cpu::change(&number, [], |number, []| {
+            cresset_kernels::elementwise::fill(least.into(), number)
+        })?;
+        Ok(number)
+    })?;
+    lengths.iter().try_for_each(|length| length.clamp_min_(&least))
 }

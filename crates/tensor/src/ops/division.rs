@@ -50,6 +50,7 @@ impl Op for DivRounded {
 }
 
 impl Kernel for DivRounded {
+    const ELEMENTWISE: bool = true;
     kernel_table!(DivRounded);
 
     fn shown(&self, inputs: Pair<'_>) -> Result<Option<Tensor>> {
@@ -112,6 +113,7 @@ impl Op for FloorDivide {
 }
 
 impl Kernel for FloorDivide {
+    const ELEMENTWISE: bool = true;
     kernel_table!(FloorDivide);
 
     fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {

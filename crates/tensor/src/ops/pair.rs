@@ -33,12 +33,7 @@ pub(super) fn map2(
     out: &Tensor,
     run: impl FnOnce(View<'_>, View<'_>, ViewMut<'_>),
 ) -> Result<()> {
-    if !is_half(out.dtype()) || a.tensor().is_some() && b.tensor().is_some() {
-        return cpu::map2(a, b, out.dtype(), out, run);
-    }
-    let wide = Tensor::uninit(out.shape(), DType::F32, out.device())?;
-    cpu::map2(a, b, DType::F32, &wide, run)?;
-    cpu::map(&wide, DType::F32, out, elementwise::copy)
+    cpu::map2_unrounded(a, b, out.dtype(), out, run)
 }
 
 /// What an operator is differentiated by: torch has a second one for numbers that operators bring.
@@ -105,31 +100,6 @@ where
     shown_in_place(op, inputs, &[])
 }
 
-/// As [`into_empty`], over the first operand.
-fn over_itself<O>(_op: &O, (a, b): Pair<'_>) -> Result<Shown>
-where
-    for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
-{
-    Ok(shown::call(O::NAME, (a, b), &[Argument::Tensor(a.argument())]).into())
-}
-
-/// Computed by a kernel that torch hands its output, which takes tensors only.
-fn into_empty<O>(op: &O, (a, b): Pair<'_>) -> Result<Option<Tensor>>
-where
-    for<'a> O: Kernel + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
-{
-    let number = match b {
-        Operand::Tensor(_) => None,
-        Operand::Scalar(value) => Some(shown::number(value)?),
-    };
-    let b = number.as_ref().map_or(b, Operand::Tensor);
-    shown::into_empty(O::NAME, (a, b), DType::Bool, || {
-        let met = shown::meet(O::NAME, (a, b), result_type(a, b), None)?;
-        op.computed(met.as_ref().map_or((a, b), |met| met.pair((a, b))))
-    })
-    .map(Some)
-}
-
 /// As [`shown`], before a change in place.
 pub(super) fn shown_in_place<O>(op: &O, inputs: Pair<'_>, more: &[Argument<'_>]) -> Result<Shown>
 where
@@ -139,14 +109,10 @@ where
     Ok(shown::meet(O::IN_PLACE, inputs, common, Some(more))?.unwrap_or_default())
 }
 
-fn is_half(dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::BF16)
-}
-
 /// One row per kind of function: the element types it is for, and what it makes of them.
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident: $function:ident, $kernel:ident, $in_place:ident,
-        |$op:ident, $inputs:ident, $met:ident| $infer:expr, refuses $refuses:expr, shown $shown:ident / $in_place_shown:ident;)*) => {$(
+        |$op:ident, $inputs:ident, $met:ident| $infer:expr, refuses $refuses:expr, divides $divides:literal, shown $shown:ident / $in_place_shown:ident;)*) => {$(
         $(#[doc = $doc])*
         pub(super) mod $kind {
             use super::*;
@@ -190,7 +156,7 @@ macro_rules! kinds {
             }
 
             /// Computes in place if the result is of the type that the target has; otherwise apart,
-            /// to be rounded once, as are numbers beside half precision.
+            /// to be rounded once.
             pub(in crate::ops) fn change<O>(
                 op: &O,
                 f: impl functions::$function,
@@ -200,12 +166,12 @@ macro_rules! kinds {
                 for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>>,
             {
                 let b = b.plain();
-                let alone = b.tensor().is_none() && is_half(a.dtype());
-                if alone || infer(O::IN_PLACE, (a, b))?.dtype != a.dtype() {
+                // A divisor in the same memory is looked at as a whole before anything is changed.
+                if infer(O::IN_PLACE, (a, b))?.dtype != a.dtype() || $divides && cpu::shares_memory(a, b) {
                     return op.write_copy((a, b));
                 }
                 let mut refused = false;
-                cpu::change(a, [b], |a, [b]| {
+                cpu::change_unrounded(a, [b], |a, [b]| {
                     refused = $refuses(b);
                     if !refused {
                         elementwise::$in_place(f, a, b);
@@ -219,24 +185,78 @@ macro_rules! kinds {
 
 kinds! {
     /// Functions of all element types, each within its own.
-    elements: Binary, binary, binary_in_place, |_op, _inputs, met| Ok(met), refuses nothing, shown meeting / meeting_in_place;
+    elements: Binary, binary, binary_in_place, |_op, _inputs, met| Ok(met), refuses nothing, divides false, shown meeting / meeting_in_place;
     /// Functions of all element types that do not mix them.
-    alike: Binary, binary, binary_in_place, |op, inputs, met| no_mixture(op, inputs, met), refuses nothing, shown meeting / meeting_in_place;
+    alike: Binary, binary, binary_in_place, |op, inputs, met| no_mixture(op, inputs, met), refuses nothing, divides false, shown meeting / meeting_in_place;
     /// Functions that divide: for all but bool.
     quotients: DivideBinary, divide_binary, divide_binary_in_place,
-        |op, _inputs, met| no_truths(op, met), refuses whole_zeros, shown meeting / meeting_in_place;
+        |op, _inputs, met| no_truths(op, met), refuses whole_zeros, divides true, shown meeting / meeting_in_place;
     /// Functions that only floats have: others are converted.
     floats: FloatBinary, float_binary, float_binary_in_place,
-        |_op, _inputs, met| Ok(Spec { dtype: float_type(met.dtype), ..met }), refuses nothing, shown meeting / meeting_in_place;
+        |_op, _inputs, met| Ok(Spec { dtype: float_type(met.dtype), ..met }), refuses nothing, divides false, shown meeting / meeting_in_place;
     /// Functions that only floats have, and nobody else may ask for.
     only_floats: FloatBinary, float_binary, float_binary_in_place,
-        |op, _inputs, met| must_be_float(op, met), refuses nothing, shown meeting / meeting_in_place;
+        |op, _inputs, met| must_be_float(op, met), refuses nothing, divides false, shown meeting / meeting_in_place;
     /// Functions of the bits of integers and bool.
     bits: BitsBinary, bits_binary, bits_binary_in_place,
-        |op, _inputs, met| no_floats(op, met), refuses nothing, shown meeting / meeting_in_place;
-    /// Functions of truths: what is not 0 is true.
-    truths: BitsBinary, bits_binary, bits_binary_in_place,
-        |_op, _inputs, met| Ok(Spec { dtype: DType::Bool, ..met }), refuses nothing, shown into_empty / over_itself;
+        |op, _inputs, met| no_floats(op, met), refuses nothing, divides false, shown meeting / meeting_in_place;
+}
+
+/// Functions of truths: what is not 0 is true.
+pub(super) mod truths {
+    use super::*;
+
+    #[inline]
+    pub(in crate::ops) fn infer(op: &'static str, inputs: Pair<'_>) -> Result<Spec> {
+        Ok(Spec { dtype: DType::Bool, ..meet(op, inputs)? })
+    }
+
+    /// Computed by a kernel that torch hands its output, which takes tensors only.
+    pub(in crate::ops) fn shown<O>(op: &O, (a, b): Pair<'_>) -> Result<Option<Tensor>>
+    where
+        for<'a> O: Kernel + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+    {
+        let number = match b {
+            Operand::Tensor(_) => None,
+            Operand::Scalar(value) => Some(shown::number(value)?),
+        };
+        let b = number.as_ref().map_or(b, Operand::Tensor);
+        shown::into_empty(O::NAME, (a, b), DType::Bool, || {
+            let met = shown::meet(O::NAME, (a, b), result_type(a, b), None)?;
+            op.computed(met.as_ref().map_or((a, b), |met| met.pair((a, b))))
+        })
+        .map(Some)
+    }
+
+    /// As [`shown`], over the first operand.
+    pub(in crate::ops) fn shown_in_place<O>(_op: &O, (a, b): Pair<'_>) -> Result<Shown>
+    where
+        for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>, Output = Tensor>,
+    {
+        Ok(shown::call(O::NAME, (a, b), &[Argument::Tensor(a.argument())]).into())
+    }
+
+    #[inline]
+    pub(in crate::ops) fn run(
+        _op: &'static str,
+        f: impl functions::BitsBinary,
+        (a, b): Pair<'_>,
+        out: &Tensor,
+    ) -> Result<()> {
+        cpu::map2(Operand::Tensor(a), b, result_type(a, b), out, |a, b, out| elementwise::logic(f, a, b, out))
+    }
+
+    /// Computes in place if both meet at the type that the target has, otherwise apart.
+    pub(in crate::ops) fn change<O>(op: &O, f: impl functions::BitsBinary, (a, b): Pair<'_>) -> Result<()>
+    where
+        for<'a> O: InPlace + Op<Inputs<'a> = Pair<'a>>,
+    {
+        let b = b.plain();
+        if result_type(a, b) != a.dtype() {
+            return op.write_copy((a, b));
+        }
+        cpu::change(a, [b], |a, [b]| elementwise::logic_in_place(f, a, b))
+    }
 }
 
 #[inline(always)]
@@ -309,6 +329,7 @@ macro_rules! pairs {
         }
 
         impl Kernel for $op {
+            const ELEMENTWISE: bool = true;
             kernel_table!($op);
 
             fn infer(&self, inputs: Pair<'_>) -> Result<Spec> {

@@ -1,9 +1,10 @@
 //! Dimensions in another order.
 
+use super::own_view::{Own, OwnView, seen_as};
 use super::{Alias, check_dims};
 use crate::sizes::Sizes as _;
 use crate::{
-    Backward, Cause, Error, Forward, Grads, NamedDim, NamedDims, Op, Result, Tensor, composite, grads,
+    Backward, Cause, Error, Forward, Grads, Layout, NamedDim, NamedDims, Op, Result, Tensor, composite, grads,
 };
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
@@ -49,9 +50,50 @@ impl Forward for Transpose {
     }
 }
 
+impl OwnView for Transpose {
+    const IN_PLACE: &'static str = "aten::transpose_";
+    const IN_PLACE_BACKWARD: &'static str = "TransposeBackward1";
+
+    fn layout(&self, x: &Tensor) -> Result<Layout> {
+        check_dims(Self::IN_PLACE, &[*self.a, *self.b], x)?;
+        Ok(x.layout().transpose(*self.a, *self.b))
+    }
+
+    fn turned(&self, x: &Tensor) -> Result<Tensor> {
+        if x.dim() == 0 || *self.a == *self.b { Ok(x.alias()) } else { seen_as(x, self.layout(x)?) }
+    }
+}
+
 /// A matrix transposed.
 #[derive(Clone, Debug)]
 pub struct T;
+
+impl OwnView for T {
+    const IN_PLACE: &'static str = "aten::t_";
+    const IN_PLACE_BACKWARD: &'static str = "TBackward1";
+
+    fn layout(&self, x: &Tensor) -> Result<Layout> {
+        self.transposed(Self::IN_PLACE, x)?.layout(x)
+    }
+
+    fn turned(&self, x: &Tensor) -> Result<Tensor> {
+        Own(self.transposed(Self::IN_PLACE, x)?).call([x])
+    }
+}
+
+impl T {
+    /// The dimensions that are exchanged.
+    fn transposed(&self, op: &'static str, x: &Tensor) -> Result<Transpose> {
+        match x.dim() {
+            0 | 1 => Ok(Transpose { a: 0.into(), b: 0.into() }),
+            2 => Ok(Transpose { a: 0.into(), b: 1.into() }),
+            rank => {
+                let text = format_args!("expects at most 2 dimensions, not {rank}; use transpose()");
+                Err(Error::new(Cause::Shape, op, text))
+            }
+        }
+    }
+}
 
 impl Op for T {
     const NAME: &'static str = "aten::t";
@@ -67,14 +109,7 @@ impl Op for T {
 
 impl Forward for T {
     fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        match x.dim() {
-            0 | 1 => Transpose { a: 0.into(), b: 0.into() }.call([x]),
-            2 => Transpose { a: 0.into(), b: 1.into() }.call([x]),
-            rank => {
-                let text = format_args!("expects at most 2 dimensions, not {rank}; use transpose()");
-                Err(Error::new(Cause::Shape, Self::NAME, text))
-            }
-        }
+        self.transposed(Self::NAME, x)?.call([x])
     }
 }
 
@@ -124,7 +159,8 @@ impl Tensor {
 
     /// Makes this handle what [`transpose`](Tensor::transpose) gives.
     pub fn transpose_(&mut self, a: isize, b: isize) -> Result<()> {
-        self.become_view("aten::transpose_", |x| x.transpose(a, b))
+        let (a, b) = (self.named_dim(Transpose::NAME, a)?, self.named_dim(Transpose::NAME, b)?);
+        self.become_view(Transpose { a, b })
     }
 
     /// [`transpose`](Tensor::transpose) under the name that NumPy has for it.
@@ -142,7 +178,7 @@ impl Tensor {
 
     /// Makes this handle what [`t`](Tensor::t) gives.
     pub fn t_(&mut self) -> Result<()> {
-        self.become_view("aten::t_", Tensor::t)
+        self.become_view(T)
     }
 
     /// The last two dimensions exchanged: torch's `mT`.

@@ -53,6 +53,7 @@ impl Op for PowScalar {
 }
 
 impl Kernel for PowScalar {
+    const ELEMENTWISE: bool = true;
     kernel_table!(PowScalar);
 
     fn infer(&self, [base]: [&Tensor; 1]) -> Result<Spec> {
@@ -127,6 +128,7 @@ impl Op for PowTensor {
 }
 
 impl Kernel for PowTensor {
+    const ELEMENTWISE: bool = true;
     kernel_table!(PowTensor);
 
     fn infer(&self, [a, b]: [&Tensor; 2]) -> Result<Spec> {
@@ -169,6 +171,7 @@ impl Op for PowOf {
 }
 
 impl Kernel for PowOf {
+    const ELEMENTWISE: bool = true;
     kernel_table!(PowOf);
 
     fn infer(&self, [exponent]: [&Tensor; 1]) -> Result<Spec> {

@@ -139,7 +139,11 @@ impl Tensor {
     /// Each index of dimension `dim` so many times in a row; without a dimension, each element.
     pub fn repeat_interleave(&self, times: usize, dim: Option<isize>) -> Result<Tensor> {
         const NAME: &str = "aten::repeat_interleave";
-        let _span = composite(NAME, [self], |visit| visit(Argument::Int(times as i64)));
+        let _span = composite(NAME, [self], |visit| {
+            visit(Argument::Int(times as i64));
+            visit(dim.map_or(Argument::None, |dim| Argument::Int(dim as i64)));
+            visit(Argument::None);
+        });
         let x = self.line_or_self(dim)?;
         let dim = x.dim_index(NAME, dim.unwrap_or(0))?;
         let rows = x.unsqueeze(dim as isize + 1)?;

@@ -82,6 +82,16 @@ pub(super) fn put_elements(
     Ok(())
 }
 
+/// Torch's kernels write half precision by way of single.
+fn show_single_precision(out: &Tensor) -> Result<()> {
+    if matches!(out.dtype(), DType::F16 | DType::BF16) {
+        let single = shown::empty(out.shape(), DType::F32)?;
+        drop(shown::call("aten::copy_", [&single, out], &[Argument::Bool(false)]));
+        drop(shown::call("aten::copy_", [out, &single], &[Argument::Bool(false)]));
+    }
+    Ok(())
+}
+
 /// The index as torch's kernels read it: of i64.
 pub(super) fn show_numbers(index: &Tensor) -> Result<Option<Tensor>> {
     (index.numel() > 0).then(|| index.to(DType::I64)).transpose()
@@ -134,6 +144,7 @@ impl Kernel for Gather {
     fn shown(&self, [x, index]: [&Tensor; 2]) -> Result<Option<Tensor>> {
         let out = self.room([x, index])?;
         let _numbers = show_numbers(index)?;
+        show_single_precision(&out)?;
         self.fill([x, index], &out, Device::CPU)?;
         Ok(Some(out))
     }
@@ -243,8 +254,10 @@ impl InPlace for Scatter {
         put_elements(Self::NAME, inputs, *self.dim, (self.how, true))
     }
 
-    fn shown_in_place(&self, [_, _, index]: [Operand<'_>; 3]) -> Result<Shown> {
-        show_numbers(tensor(index)).map(Shown::keeping)
+    fn shown_in_place(&self, [x, _, index]: [Operand<'_>; 3]) -> Result<Shown> {
+        let numbers = show_numbers(tensor(index))?;
+        show_single_precision(tensor(x))?;
+        Ok(Shown::keeping(numbers))
     }
 }
 
@@ -301,8 +314,10 @@ impl InPlace for ScatterAdd {
         put_elements(Self::NAME, inputs.map(Operand::Tensor), *self.dim, (Combine::Add, true))
     }
 
-    fn shown_in_place(&self, [_, _, index]: [&Tensor; 3]) -> Result<Shown> {
-        show_numbers(index).map(Shown::keeping)
+    fn shown_in_place(&self, [x, _, index]: [&Tensor; 3]) -> Result<Shown> {
+        let numbers = show_numbers(index)?;
+        show_single_precision(x)?;
+        Ok(Shown::keeping(numbers))
     }
 }
 

@@ -1,6 +1,10 @@
 //! Channels turned into pixels, pixels into channels, and channels among themselves.
 
-use crate::{Backward, Cause, Error, Forward, Grads, Op, Result, Tensor, composite, grads};
+use super::Copy;
+use crate::op::InPlace as _;
+use crate::{
+    Backward, Cause, Error, Forward, Grads, MemoryFormat, Op, Result, Tensor, composite, grads, shown,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -40,9 +44,19 @@ fn rearranged(
     outer: &[usize],
 ) -> Result<Tensor> {
     let with = |after: &[usize]| -> Dims { x.shape()[..before].iter().chain(after).copied().collect() };
-    let order: Vec<isize> =
-        (0..before).chain(places.iter().map(|at| before + at)).map(|at| at as isize).collect();
-    x.reshape(with(inner))?.permute(&order)?.copy()?.reshape(with(outer))
+    let order: Dims = (0..before).chain(places.iter().map(|at| before + at)).collect();
+    if !x.device().is_cpu() {
+        let order: Vec<isize> = order.iter().map(|&at| at as isize).collect();
+        return x.reshape(with(inner))?.permute(&order)?.copy()?.reshape(with(outer));
+    }
+    let empty = shown::empty_output(x.dtype())?;
+    let out = shown::grown(&empty, &with(outer), Argument::Int(MemoryFormat::Contiguous as i64))?;
+    let x = x.contiguous()?;
+    let split = x.layout().view(&with(inner)).expect("as many elements, one after the other");
+    let from = x.with_layout(split.permute(&order));
+    let to = out.layout().view(from.shape()).expect("as many elements, one after the other");
+    Copy.cpu_in_place([&out.with_layout(to), &from])?;
+    Ok(out)
 }
 
 fn indivisible(op: &'static str, x: &Tensor, factor: usize) -> Error {
@@ -111,6 +125,50 @@ impl Forward for PixelUnshuffle {
     }
 }
 
+/// Channels in the order in which groups of them are dealt out by turns.
+#[derive(Clone, Debug)]
+pub struct ChannelShuffle {
+    /// How many groups.
+    pub groups: usize,
+}
+
+impl Op for ChannelShuffle {
+    const NAME: &'static str = "aten::channel_shuffle";
+    const BACKWARD: &'static str = "ChannelShuffleBackward0";
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        grads!(ctx; ctx.grad().channel_shuffle(ctx.shape(0)[1] / self.groups)?)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Int(self.groups as i64));
+    }
+}
+
+impl Forward for ChannelShuffle {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let channels = x.shape().get(1).copied().filter(|_| x.dim() > 2);
+        let fits = |channels: &usize| self.groups > 0 && channels.is_multiple_of(self.groups);
+        let Some(channels) = channels.filter(fits) else {
+            let text = format_args!(
+                "expects [samples, channels, ..] with channels that {} groups share, not {:?}",
+                self.groups,
+                x.shape()
+            );
+            return Err(Error::new(Cause::Shape, Self::NAME, text));
+        };
+        let rest: usize = x.shape()[2..].iter().product();
+        let inner = [self.groups, channels / self.groups, rest];
+        let _span = composite("aten::native_channel_shuffle", [x], |visit| {
+            visit(Argument::Int(self.groups as i64));
+        });
+        rearranged(x, 1, &inner, &[1, 0, 2], &x.shape()[1..])
+    }
+}
+
 impl Tensor {
     /// Images `[.., channels, height, width]` with channels laid out as pixels, `factor` times as high
     /// and wide.
@@ -126,18 +184,6 @@ impl Tensor {
 
     /// Channels, the second dimension, in the order in which `groups` of them are dealt out by turns.
     pub fn channel_shuffle(&self, groups: usize) -> Result<Tensor> {
-        const NAME: &str = "aten::channel_shuffle";
-        let _span = composite(NAME, [self], |visit| visit(Argument::Int(groups as i64)));
-        let channels = self.shape().get(1).copied().filter(|_| self.dim() > 2);
-        let Some(channels) = channels.filter(|channels| groups > 0 && channels.is_multiple_of(groups)) else {
-            let text = format_args!(
-                "expects [samples, channels, ..] with channels that {groups} groups share, not {:?}",
-                self.shape()
-            );
-            return Err(Error::new(Cause::Shape, NAME, text));
-        };
-        let rest: usize = self.shape()[2..].iter().product();
-        let sizes = &self.shape()[1..];
-        rearranged(self, 1, &[groups, channels / groups, rest], &[1, 0, 2], sizes)
+        ChannelShuffle { groups }.call([self])
     }
 }

@@ -134,8 +134,15 @@ along_dim! {
     /// `grad - exp(y) * sum(grad)` along a dimension.
     LogSoftmaxBackward: "aten::_log_softmax_backward_data", "LogSoftmaxBackwardDataBackward0", log_softmax_backward,
         |outer, grad, y, dims|
-        outer.sub(&outer.mul(&y.exp()?)?.sum_dims(&dims, true)?)?,
-        outer.mul(&y.exp()?)?.mul(&grad.sum_dims(&dims, true)?)?.neg()?;
+        {
+            let y = y.exp()?;
+            let inner = outer.to(y.dtype())?.mul(&y)?.sum_dims(&dims, true)?;
+            outer.to(y.dtype())?.sub(&inner)?.to(grad.dtype())?
+        },
+        {
+            let y = y.exp()?;
+            grad.sum_dims(&dims, true)?.neg()?.mul(&y)?.mul(outer)?.to(grad.dtype())?
+        };
 }
 
 /// A tensor as torch's kernel reads it: row-major, and with a dimension.

@@ -1,7 +1,10 @@
 //! Dimensions of size 1, added and taken away.
 
+use super::own_view::{Own, OwnView};
 use super::{check_dims, dim_index};
-use crate::{Backward, Forward, Grads, NamedDim, NamedDims, Op, Result, Tensor, composite, grads, shown};
+use crate::{
+    Backward, Forward, Grads, Layout, NamedDim, NamedDims, Op, Result, Tensor, composite, grads, shown,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -37,7 +40,7 @@ impl Forward for Unsqueeze {
 }
 
 macro_rules! squeezes {
-    ($($(#[$doc:meta])* $op:ident { $dims:ty } $backward:literal, |$given:ident, $visit:ident| $arguments:expr;)*) => {$(
+    ($($(#[$doc:meta])* $op:ident { $dims:ty } $backward:literal / $in_place_backward:literal, |$given:ident, $visit:ident| $arguments:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub struct $op {
@@ -69,47 +72,35 @@ macro_rules! squeezes {
                 x.as_layout(x.layout().squeeze(&self.dims))
             }
         }
+
+        impl OwnView for $op {
+            const IN_PLACE: &'static str = "aten::squeeze_";
+            const IN_PLACE_BACKWARD: &'static str = $in_place_backward;
+
+            fn layout(&self, x: &Tensor) -> Result<Layout> {
+                check_dims(Self::IN_PLACE, &self.dims, x)?;
+                Ok(x.layout().squeeze(&self.dims))
+            }
+        }
     )*};
 }
 
 squeezes! {
     /// All dimensions of size 1 taken away. Its `dims` are all that there are.
-    Squeeze { Dims } "SqueezeBackward0", |_dims, visit| {};
+    Squeeze { Dims } "SqueezeBackward0" / "SqueezeBackward3", |_dims, visit| {};
     /// One dimension taken away, if its size is 1.
-    SqueezeDim { NamedDims } "SqueezeBackward1", |dims, visit| visit(Argument::Int(dims.told()[0]));
+    SqueezeDim { NamedDims } "SqueezeBackward1" / "SqueezeBackward4", |dims, visit| visit(Argument::Int(dims.told()[0]));
     /// Those of some dimensions taken away whose size is 1.
-    SqueezeDims { NamedDims } "SqueezeBackward2", |dims, visit| visit(Argument::Ints(&dims.told()));
+    SqueezeDims { NamedDims } "SqueezeBackward2" / "SqueezeBackward5", |dims, visit| visit(Argument::Ints(&dims.told()));
 }
 
-/// As [`SqueezeDim`], of a result that nobody else has yet, where torch changes what its handle sees.
-#[derive(Clone, Debug)]
-pub(super) struct SqueezeOwn {
-    dims: NamedDims,
-}
+impl OwnView for Unsqueeze {
+    const IN_PLACE: &'static str = "aten::unsqueeze_";
+    const IN_PLACE_BACKWARD: &'static str = "UnsqueezeBackward1";
 
-impl Op for SqueezeOwn {
-    const NAME: &'static str = "aten::squeeze_";
-    const BACKWARD: &'static str = "SqueezeBackward4";
-    const VIEW: bool = true;
-    type Inputs<'a> = [&'a Tensor; 1];
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().unsqueeze(self.dims.named()[0])?)
-    }
-
-    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Tensor(x.argument()));
-        visit(Argument::Int(self.dims.told()[0]));
-    }
-}
-
-impl Forward for SqueezeOwn {
-    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let layout = x.layout().squeeze(&self.dims);
-        let (shape, strides) = (shown::ints(layout.shape()), shown::ints(layout.strides()));
-        let more = [Argument::Ints(&shape), Argument::Ints(&strides), Argument::None];
-        shown::within("aten::as_strided_", [x], &more, || Ok(x.with_layout(layout)))
+    fn layout(&self, x: &Tensor) -> Result<Layout> {
+        dim_index(Self::IN_PLACE, *self.dim as isize, x.dim() + 1)?;
+        Ok(x.layout().unsqueeze(*self.dim))
     }
 }
 
@@ -131,7 +122,8 @@ impl Tensor {
 
     /// Makes this handle what [`unsqueeze`](Tensor::unsqueeze) gives.
     pub fn unsqueeze_(&mut self, dim: isize) -> Result<()> {
-        self.become_view("aten::unsqueeze_", |x| x.unsqueeze(dim))
+        let at = dim_index(Unsqueeze::IN_PLACE, dim, self.dim() + 1)?;
+        self.become_view(Unsqueeze { dim: NamedDim::new(at, dim) })
     }
 
     /// Without dimensions of size 1.
@@ -141,7 +133,7 @@ impl Tensor {
 
     /// Makes this handle what [`squeeze`](Tensor::squeeze) gives.
     pub fn squeeze_(&mut self) -> Result<()> {
-        self.become_view("aten::squeeze_", Tensor::squeeze)
+        self.become_view(Squeeze { dims: (0..self.dim()).collect() })
     }
 
     /// Without dimension `dim`, if its size is 1; negative ones count from the back.
@@ -155,13 +147,14 @@ impl Tensor {
 
     /// A result that nobody else has yet, without dimension `dim`, which has size 1.
     pub(super) fn squeeze_own(&self, dim: isize) -> Result<Tensor> {
-        let at = Dims::from_slice(&[self.dim_index(SqueezeOwn::NAME, dim)?]);
-        SqueezeOwn { dims: NamedDims::new(at, &[dim]) }.call([self])
+        let at = Dims::from_slice(&[self.dim_index(SqueezeDim::IN_PLACE, dim)?]);
+        Own(SqueezeDim { dims: NamedDims::new(at, &[dim]) }).call([self])
     }
 
     /// Makes this handle what [`squeeze_dim`](Tensor::squeeze_dim) gives.
     pub fn squeeze_dim_(&mut self, dim: isize) -> Result<()> {
-        self.become_view("aten::squeeze_", |x| x.squeeze_dim(dim))
+        let at = Dims::from_slice(&[self.dim_index(SqueezeDim::IN_PLACE, dim)?]);
+        self.become_view(SqueezeDim { dims: NamedDims::new(at, &[dim]) })
     }
 
     /// Without those of `dims` whose size is 1; negative ones count from the back.
@@ -172,7 +165,8 @@ impl Tensor {
 
     /// Makes this handle what [`squeeze_dims`](Tensor::squeeze_dims) gives.
     pub fn squeeze_dims_(&mut self, dims: &[isize]) -> Result<()> {
-        self.become_view("aten::squeeze_", |x| x.squeeze_dims(dims))
+        let at = dims.iter().map(|&dim| self.dim_index(SqueezeDims::IN_PLACE, dim)).collect::<Result<_>>()?;
+        self.become_view(SqueezeDims { dims: NamedDims::new(at, dims) })
     }
 
     /// This tensor, with a dimension if it had none.

@@ -1,9 +1,7 @@
 //! The view that all others are in the end, so that none needs a kernel on any device.
 
-use super::sizes;
-use crate::{
-    Backward, Cause, Device, Error, Forward, Grads, Key, Layout, Op, Result, Tensor, composite, grads,
-};
+use super::{OwnView, sizes};
+use crate::{Backward, Cause, Device, Error, Forward, Grads, Key, Layout, Op, Result, Tensor, grads};
 use cresset_dispatch::KeySet;
 use cresset_dispatch::observe::{self, Argument};
 
@@ -58,6 +56,31 @@ impl Forward for AsStrided {
     }
 }
 
+impl AsStrided {
+    fn new(x: &Tensor, shape: &[usize], strides: &[usize], offset: usize) -> Result<AsStrided> {
+        let layout = Layout::strided(shape, strides, offset).ok_or_else(|| {
+            let text =
+                format_args!("shape {shape:?} with strides {strides:?} and offset {offset} makes no layout");
+            Error::new(Cause::Argument, AsStrided::NAME, text)
+        })?;
+        let says_offset = offset != x.layout().offset();
+        Ok(AsStrided { layout, from: x.layout().clone(), says_offset })
+    }
+}
+
+impl OwnView for AsStrided {
+    const IN_PLACE: &'static str = "aten::as_strided_";
+    const IN_PLACE_BACKWARD: &'static str = "AsStridedBackward1";
+
+    fn layout(&self, _x: &Tensor) -> Result<Layout> {
+        Ok(self.layout.clone())
+    }
+
+    fn turned(&self, x: &Tensor) -> Result<Tensor> {
+        x.through(self.layout.clone())
+    }
+}
+
 /// Where each element of a layout lies, in row-major order.
 fn places(layout: &Layout, device: Device) -> Result<Tensor> {
     let mut places = vec![layout.offset() as i64];
@@ -93,36 +116,16 @@ impl Tensor {
     /// The elements that `shape`, `strides` and `offset`, counted in elements, pick from the
     /// storage.
     pub fn as_strided(&self, shape: &[usize], strides: &[usize], offset: usize) -> Result<Tensor> {
-        let layout = Layout::strided(shape, strides, offset).ok_or_else(|| {
-            let text =
-                format_args!("shape {shape:?} with strides {strides:?} and offset {offset} makes no layout");
-            Error::new(Cause::Argument, AsStrided::NAME, text)
-        })?;
-        let says_offset = offset != self.layout().offset();
-        AsStrided { layout, from: self.layout().clone(), says_offset }.call([self])
+        AsStrided::new(self, shape, strides, offset)?.call([self])
     }
 
     /// Makes this handle what [`as_strided`](Tensor::as_strided) gives.
     pub fn as_strided_(&mut self, shape: &[usize], strides: &[usize], offset: usize) -> Result<()> {
-        self.become_view("aten::as_strided_", |x| x.as_strided(shape, strides, offset))
-    }
-
-    /// Makes this handle a view of what it was. Other handles stay as they are, but all of them
-    /// count a change.
-    pub(super) fn become_view(
-        &mut self,
-        op: &'static str,
-        view: impl FnOnce(&Tensor) -> Result<Tensor>,
-    ) -> Result<()> {
-        let _span = composite(op, [&*self], |_| {});
-        check_not_leaf(op, self)?;
-        *self = view(self)?;
-        self.storage().changed(op);
-        Ok(())
+        self.become_view(AsStrided::new(self, shape, strides, offset)?)
     }
 }
 
-fn check_not_leaf(op: &'static str, x: &Tensor) -> Result<()> {
+pub(super) fn check_not_leaf(op: &'static str, x: &Tensor) -> Result<()> {
     let recording = KeySet::AUTOGRAD.here().contains(Key::AUTOGRAD);
     if recording && x.requires_grad() && x.is_leaf() {
         let text = "a leaf that requires grad cannot be changed in place; do it under no_grad()";

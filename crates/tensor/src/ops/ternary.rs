@@ -81,6 +81,7 @@ macro_rules! ternary {
         }
 
         impl Kernel for $op {
+            const ELEMENTWISE: bool = true;
             kernel_table!($op);
 
             fn infer(&self, inputs: [&Tensor; 3]) -> Result<Spec> {
@@ -197,6 +198,7 @@ impl Op for Lerp {
 }
 
 impl Kernel for Lerp {
+    const ELEMENTWISE: bool = true;
     kernel_table!(Lerp);
 
     fn infer(&self, inputs: [&Tensor; 2]) -> Result<Spec> {
@@ -241,6 +243,7 @@ impl Op for LerpTensor {
 }
 
 impl Kernel for LerpTensor {
+    const ELEMENTWISE: bool = true;
     kernel_table!(LerpTensor);
 
     fn infer(&self, inputs: [&Tensor; 3]) -> Result<Spec> {

@@ -29,6 +29,24 @@ pub(crate) fn empty_in(shape: &[usize], dtype: DType, order: Argument<'_>) -> Re
     within("aten::empty", NOTHING, &more, || Tensor::uninit(shape, dtype, Device::CPU))
 }
 
+/// Room for `shape` by a call that leaves its layout open.
+pub(crate) fn empty_open(shape: &[usize], dtype: DType) -> Result<Tensor> {
+    let (sizes, none) = (ints(shape), Argument::None);
+    let more = [Argument::Ints(&sizes), dtype_code(dtype), none, HOST, none, none];
+    let _below = below();
+    within("aten::empty", NOTHING, &more, || Tensor::uninit(shape, dtype, Device::CPU))
+}
+
+/// Ones of `shape` by a call that leaves their layout open.
+pub(crate) fn ones_open(shape: &[usize], dtype: DType) -> Result<Tensor> {
+    let (sizes, none) = (ints(shape), Argument::None);
+    let more = [Argument::Ints(&sizes), dtype_code(dtype), none, HOST, none];
+    within("aten::ones", NOTHING, &more, || {
+        let ones = empty_open(shape, dtype)?;
+        ones.fill_(1.0).map(|()| ones)
+    })
+}
+
 /// Memory that torch gets by giving a tensor without elements a size. `order` is what the call says of the
 /// order of elements.
 pub(crate) fn grown(from: &Tensor, shape: &[usize], order: Argument<'_>) -> Result<Tensor> {

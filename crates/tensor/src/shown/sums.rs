@@ -23,10 +23,43 @@ pub(crate) fn sum_from(x: &Tensor, dims: &[usize], from: &Tensor) -> Result<Tens
         [Argument::Ints(&named), Argument::Bool(false), Argument::None, Argument::Tensor(from.argument())];
     within("aten::sum", [x], &more, || {
         let out = sum.room([x])?;
-        reduced(&out, x.shape(), dims, false)?.fill_(Scalar::Float(0.0))?;
+        let seen = reduced(&out, x.shape(), dims, false)?;
+        if !show_single(x, (dims, &named), false, &out)? {
+            seen.fill_(Scalar::Float(0.0))?;
+        }
         sum.fill([x], &out, Device::CPU)?;
         Ok(out)
     })
+}
+
+/// Shows how torch sums half precision over dimensions that do not lie together: in single precision, beside
+/// the output. Says whether it does. `named` are the dimensions as they were written.
+pub(crate) fn show_single(
+    x: &Tensor,
+    (dims, named): (&[usize], &[i64]),
+    keep: bool,
+    out: &Tensor,
+) -> Result<bool> {
+    let is_half = matches!(out.dtype(), DType::F16 | DType::BF16);
+    if !is_half || x.dtype() != out.dtype() || lie_together(x, dims) {
+        return Ok(false);
+    }
+    let single = super::empty(out.shape(), DType::F32)?;
+    let wide = x.to(DType::F32)?;
+    let more = [Argument::Ints(named), Argument::Bool(keep), Argument::None];
+    into_out("aten::sum", [&wide], &more, &single, || {
+        reduced(&single, x.shape(), dims, keep)?.fill_(Scalar::Float(0.0))
+    })?;
+    within("aten::copy_", [out, &single], &[Argument::Bool(false)], || Ok(out.clone()))?;
+    Ok(true)
+}
+
+/// Whether elements along all of `dims` are one line in memory.
+fn lie_together(x: &Tensor, dims: &[usize]) -> bool {
+    let mut steps: Vec<_> = dims.iter().map(|&dim| (x.strides()[dim], x.shape()[dim])).collect();
+    steps.retain(|&(_, size)| size != 1);
+    steps.sort_unstable();
+    steps.windows(2).all(|pair| pair[1].0 == pair[0].0 * pair[0].1)
 }
 
 /// The mean of `x`, put into `out`.

@@ -276,7 +276,7 @@ fn implied_output(inputs: &[Vec<usize>], hidden: usize) -> Vec<usize> {
 }
 
 /// The product of two tensors of one rank, broadcast, summed over `summed`, which both have.
-fn sum_product(a: &Tensor, b: &Tensor, summed: &[usize]) -> Result<Tensor> {
+pub(super) fn sum_product(a: &Tensor, b: &Tensor, summed: &[usize]) -> Result<Tensor> {
     if summed.is_empty() {
         return a.mul(b);
     }

@@ -1,8 +1,8 @@
 //! Affine maps of the last dimension.
 
-use super::inner_differ;
+use super::{Trilinear, inner_differ};
 use crate::autocast;
-use crate::{Cause, Error, Result, Tensor, composite, shown};
+use crate::{Cause, Error, Op, Result, Tensor, composite, shown};
 use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::Dims;
 
@@ -88,12 +88,21 @@ impl Tensor {
         }
         // Torch's kernel makes no products that could be cast.
         let _uncast = autocast::below();
-        let ((a, mut shape), (b, _)) = (self.folded()?, other.folded()?);
-        let rows = a.shape()[0];
-        shape.push(outputs);
-        // First over the left dimension, for each output the matrix as it lies, then over the right.
-        let half = a.unsqueeze(0)?.expand([outputs, rows, left])?.bmm(weight)?;
-        let out = half.mul(&b.unsqueeze(0)?)?.sum_dims(&[-1], false)?.t()?.reshape(shape)?;
+        let (a, b) = (self.reshape([-1, left as isize])?, other.reshape([-1, right as isize])?);
+        let product = match observe::is_watched() && self.device().is_cpu() {
+            true => {
+                let dims = |dims: [usize; 2]| Dims::from_slice(&dims);
+                let expand = [dims([1, 3]), Dims::from_slice(&[0]), dims([1, 2])];
+                Trilinear { expand, sum: dims([2, 3]), unroll: 1 }.call([&a, weight, &b])?
+            }
+            false => {
+                // First over the left dimension, for each output the matrix as it lies, then over the right.
+                let half = a.unsqueeze(0)?.expand([outputs, a.shape()[0], left])?.bmm(weight)?;
+                half.mul(&b.unsqueeze(0)?)?.sum_dims(&[-1], false)?.t()?
+            }
+        };
+        let shape: Dims = outer.iter().copied().chain([outputs]).collect();
+        let out = product.reshape(shape)?;
         match bias {
             Some(bias) => out.add(bias),
             None => Ok(out),

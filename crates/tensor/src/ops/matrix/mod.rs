@@ -6,6 +6,7 @@ mod einsum;
 mod linear;
 mod product;
 mod svd;
+mod trilinear;
 mod vector;
 
 pub use added::*;
@@ -13,6 +14,7 @@ pub use contract::*;
 pub use einsum::*;
 pub use product::*;
 pub use svd::*;
+pub use trilinear::*;
 pub use vector::*;
 
 use crate::{Cause, DType, Error, Result, Scalar, Spec, Tensor};

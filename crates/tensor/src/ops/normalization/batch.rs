@@ -261,7 +261,12 @@ impl Tensor {
         }
         let span = composite("aten::_batch_norm_impl_index", inputs, arguments);
         let watched = observe::is_watched() && self.device().is_cpu();
+        let norm = NativeBatchNorm { training, momentum, epsilon, running: running.map(|one| one.cloned()) };
         if watched {
+            if self.numel() > 0 {
+                // What does not fit together fails here in torch, before the call inside.
+                norm.infer(inputs)?;
+            }
             shown::empty_output(DType::U8)?;
         }
         if self.numel() == 0 {
@@ -271,8 +276,7 @@ impl Tensor {
             }
             return self.empty_batch_norm(weight, bias);
         }
-        let running = running.map(|running| running.cloned());
-        let [out, _mean, _scale] = NativeBatchNorm { training, momentum, epsilon, running }.call(inputs)?;
+        let [out, _mean, _scale] = norm.call(inputs)?;
         // What else was computed is given up by the outer call.
         drop(span);
         Ok(out)

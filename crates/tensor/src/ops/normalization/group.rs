@@ -146,7 +146,12 @@ impl Tensor {
             visit(Argument::Float(epsilon));
             visit(Argument::Bool(true));
         });
-        let [out, _, _] = NativeGroupNorm { groups, epsilon }.call([Some(self), weight, bias])?;
+        let norm = NativeGroupNorm { groups, epsilon };
+        if observe::is_watched() {
+            // What does not fit together fails here in torch, before the call inside.
+            norm.infer([Some(self), weight, bias])?;
+        }
+        let [out, _, _] = norm.call([Some(self), weight, bias])?;
         Ok(out)
     }
 }

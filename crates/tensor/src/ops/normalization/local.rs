@@ -41,11 +41,30 @@ impl Tensor {
         if self.numel() == 0 {
             return Ok(self.clone());
         }
-        let lines = [self.shape()[0], 1, self.shape()[1], self.shape()[2..].iter().product()];
-        let squares = self.mul(self)?.reshape(lines)?;
-        let squares = squares.pad(&[0, 0, size / 2, (size - 1) / 2], Padding::Constant(0.0.into()))?;
-        let windows = Pooling { stride: PerDim::from_elem(1, 1), ..Pooling::new([size, 1]) };
-        let mean = squares.avg_pool2d(&Averaging { windows, ..Averaging::new([size, 1]) })?;
-        self.div(&mean.reshape(self.shape())?.mul(how.alpha)?.add(how.k)?.pow(how.beta)?)
+        let mut mean = self.nearby(size)?;
+        mean = mean.mul(how.alpha)?;
+        mean = mean.add(how.k)?;
+        mean = mean.pow(how.beta)?;
+        self.div(&mean)
+    }
+
+    /// The mean of the squares in so many channels.
+    fn nearby(&self, size: isize) -> Result<Tensor> {
+        let mut squares = self.mul(self)?;
+        let ones = |rank: usize| -> PerDim { std::iter::repeat_n(1, rank).collect() };
+        let window = |rank: usize| -> PerDim { std::iter::once(size).chain(ones(rank - 1)).collect() };
+        let averaging = |rank: usize| {
+            let windows = Pooling { stride: ones(rank), ..Pooling::new(window(rank)) };
+            Averaging { windows, ..Averaging::new(window(rank)) }
+        };
+        if self.dim() == 3 {
+            squares = squares.unsqueeze(1)?;
+            squares = squares.pad(&[0, 0, size / 2, (size - 1) / 2], Padding::Zeros)?;
+            return squares.avg_pool2d(&averaging(2))?.squeeze_dim(1);
+        }
+        let sizes = [self.shape()[0], 1, self.shape()[1], self.shape()[2]].map(|size| size as isize);
+        squares = squares.view([sizes[0], sizes[1], sizes[2], sizes[3], -1])?;
+        squares = squares.pad(&[0, 0, 0, 0, size / 2, (size - 1) / 2], Padding::Zeros)?;
+        squares.avg_pool3d(&averaging(3))?.squeeze_dim(1)?.view(self.shape())
     }
 }

@@ -5,10 +5,10 @@ use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::promote::promote;
 use crate::{
-    Backward, Cause, DType, Device, Error, Grads, Kernel, NamedDims, Op, Result, Spec, Tensor, composite,
-    grads, shown,
+    Backward, Cause, DType, Device, Error, Forward, Grads, Kernel, NamedDims, Op, Result, Spec, Tensor,
+    composite, grads, shown,
 };
-use cresset_dispatch::observe::Argument;
+use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::reduce;
 
 /// `(sum |x|^order)^(1 / order)` over some dimensions. The largest or smallest magnitude for an
@@ -140,6 +140,47 @@ impl Kernel for VectorNorm {
     }
 }
 
+/// A [`VectorNorm`] that operators ask for by the name that it had first.
+#[derive(Clone, Debug)]
+pub struct NormAlong(VectorNorm);
+
+impl Op for NormAlong {
+    const NAME: &'static str = "aten::norm";
+    const BACKWARD: &'static str = "NormBackward1";
+    const SAVES: Saves = Saves::Both;
+    type Inputs<'a> = [&'a Tensor; 1];
+    type Output = Tensor;
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        self.0.backward(ctx)
+    }
+
+    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+        visit(Argument::Tensor(x.argument()));
+        visit(Argument::Float(self.0.order));
+        visit(Argument::Ints(&self.0.dims.told()));
+        visit(Argument::Bool(self.0.keep));
+    }
+}
+
+impl Forward for NormAlong {
+    fn forward(&self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let norm = &self.0;
+        if !observe::is_watched() || !x.device().is_cpu() {
+            return norm.launch([x]);
+        }
+        let out = norm.room([x])?;
+        let dims = norm.dims.told();
+        let more =
+            [Argument::Float(norm.order), Argument::Ints(&dims), Argument::Bool(norm.keep), Argument::None];
+        shown::into_out(VectorNorm::NAME, [x], &more, &out, || {
+            shown::reduced(&out, x.shape(), &norm.dims, norm.keep)?;
+            norm.fill([x], &out, Device::CPU)
+        })?;
+        Ok(out)
+    }
+}
+
 /// Which norm is meant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Norm {
@@ -185,6 +226,12 @@ impl Tensor {
         let (row, column) = (row as isize, column as isize);
         let norms = x.movedim(&[row, column], &[-2, -1])?.svdvals()?.sum_dims(&[-1], false)?;
         if keep { norms.unsqueeze(row.min(column))?.unsqueeze(row.max(column)) } else { Ok(norms) }
+    }
+
+    /// As [`vector_norm`](Tensor::vector_norm), over one dimension and by its older name.
+    pub(in crate::ops) fn norm_along(&self, order: f64, dim: isize, keep: bool) -> Result<Tensor> {
+        let dims = self.dims_or_all(NormAlong::NAME, &[dim])?;
+        NormAlong(VectorNorm { order, dims, keep, dtype: None }).call([self])
     }
 
     /// `(sum |x|^order)^(1 / order)` over `dims`, or all if none are named; with `keep` they stay,

@@ -65,9 +65,12 @@ fn second_call(
 }
 
 /// What torch's sum does before it adds: it converts, and begins with zeros.
-fn show_sum(x: &Tensor, dims: &[usize], keep: bool, out: &Tensor) -> Result<()> {
+fn show_sum(x: &Tensor, dims: &NamedDims, keep: bool, out: &Tensor) -> Result<()> {
     let seen = shown::reduced(out, x.shape(), dims, keep)?;
     let _converted = shown::converted(x, out.dtype())?;
+    if shown::show_single(x, (dims, &dims.told()), keep, out)? {
+        return Ok(());
+    }
     if x.numel() == 0 { out.zero_() } else { seen.fill_(0.0) }
 }
 

@@ -51,6 +51,7 @@ impl Op for Logit {
 }
 
 impl Kernel for Logit {
+    const ELEMENTWISE: bool = true;
     kernel_table!(Logit);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
@@ -100,6 +101,7 @@ impl Op for LogitBackward {
 }
 
 impl Kernel for LogitBackward {
+    const ELEMENTWISE: bool = true;
     kernel_table!(LogitBackward);
 
     fn infer(&self, [grad, x]: [&Tensor; 2]) -> Result<Spec> {

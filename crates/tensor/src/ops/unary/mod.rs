@@ -45,6 +45,7 @@ macro_rules! functions {
         }
 
         impl Kernel for $op {
+            const ELEMENTWISE: bool = true;
             kernel_table!($op);
 
             fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {

@@ -52,6 +52,7 @@ impl Op for NanToNum {
 }
 
 impl Kernel for NanToNum {
+    const ELEMENTWISE: bool = true;
     kernel_table!(NanToNum);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {

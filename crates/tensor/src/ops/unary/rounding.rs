@@ -44,6 +44,7 @@ impl Op for RoundDecimals {
 }
 
 impl Kernel for RoundDecimals {
+    const ELEMENTWISE: bool = true;
     kernel_table!(RoundDecimals);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {

@@ -29,6 +29,7 @@ impl Op for BitwiseNot {
 }
 
 impl Kernel for BitwiseNot {
+    const ELEMENTWISE: bool = true;
     kernel_table!(BitwiseNot);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {

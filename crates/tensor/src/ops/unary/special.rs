@@ -58,6 +58,7 @@ impl Op for Polygamma {
 }
 
 impl Kernel for Polygamma {
+    const ELEMENTWISE: bool = true;
     kernel_table!(Polygamma);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
