@@ -23,37 +23,45 @@ impl<'a> Labels<'a> {
         }
     }
 
+    /// The right classes of sample `n`.
+    fn right(&self, n: usize) -> impl Iterator<Item = usize> {
+        let listed = self.target[n * self.classes..][..self.classes].iter();
+        listed.take_while(|&&class| class >= 0).map(|&class| class as usize)
+    }
+
     /// Calls `f` with a right and a wrong class of sample `n`, for all pairs of them.
     fn pairs(&self, n: usize, mut f: impl FnMut(usize, usize)) {
-        let listed = self.target[n * self.classes..][..self.classes].iter();
-        let right: Vec<usize> =
-            listed.take_while(|&&class| class >= 0).map(|&class| class as usize).collect();
         let mut is_right = vec![false; self.classes];
-        right.iter().for_each(|&class| is_right[class] = true);
-        for class in right {
+        self.right(n).for_each(|class| is_right[class] = true);
+        for class in self.right(n) {
             (0..self.classes).filter(|&wrong| !is_right[wrong]).for_each(|wrong| f(class, wrong));
         }
     }
 }
 
-/// `out` gets, per sample, the mean over classes of what right ones lack to lie 1 above wrong ones;
-/// or the mean or sum of that over all samples.
+/// The first output gets, per sample, the mean over classes of what right ones lack to lie 1 above wrong ones;
+/// or the mean or sum of that over all samples. The second gets 1 for right classes and 0 for wrong ones.
 pub fn multilabel_margin(
     x: View<'_>,
     target: View<'_>,
     reduction: Reduction,
-    out: ViewMut<'_>,
+    (out, right): (ViewMut<'_>, ViewMut<'_>),
 ) -> Result<(), OutOfRange> {
     let labels = Labels::new(x.shape(), target)?;
     if out.dtype() == DType::F64 {
-        forward::<f64>(x, &labels, reduction, out)
+        forward::<f64>(x, &labels, reduction, (out, right))
     } else {
-        forward::<f32>(x, &labels, reduction, out)
+        forward::<f32>(x, &labels, reduction, (out, right))
     }
     Ok(())
 }
 
-fn forward<T: Float>(x: View<'_>, labels: &Labels<'_>, reduction: Reduction, out: ViewMut<'_>) {
+fn forward<T: Float>(
+    x: View<'_>,
+    labels: &Labels<'_>,
+    reduction: Reduction,
+    (out, right): (ViewMut<'_>, ViewMut<'_>),
+) {
     let samples = x.shape()[0];
     let x = load::<T>(x);
     let loss = |n: usize| {
@@ -69,6 +77,12 @@ fn forward<T: Float>(x: View<'_>, labels: &Labels<'_>, reduction: Reduction, out
         Reduction::Sum => out[0] = (0..samples).fold(T::ZERO, |sum, n| sum + loss(n)),
         Reduction::Mean => {
             out[0] = (0..samples).fold(T::ZERO, |sum, n| sum + loss(n)) / T::narrow(samples as f64);
+        }
+    });
+    store::<T>(right, |right| {
+        right.fill(T::ZERO);
+        for n in 0..samples {
+            labels.right(n).for_each(|class| right[n * labels.classes + class] = T::ONE);
         }
     });
 }
@@ -126,8 +140,11 @@ mod tests {
         let x = Array::new(&[1, 4], &[0.1f64, 0.2, 0.4, 0.8]);
         let target = Array::new(&[1, 4], &[3i64, 0, -1, 1]);
         let (mut loss, mut grad) = (Array::<f64>::zeros(&[]), Array::<f64>::zeros(&[1, 4]));
-        multilabel_margin(x.view(), target.view(), Reduction::Mean, loss.view_mut()).unwrap();
+        let mut right = Array::<f64>::zeros(&[1, 4]);
+        let outs = (loss.view_mut(), right.view_mut());
+        multilabel_margin(x.view(), target.view(), Reduction::Mean, outs).unwrap();
         assert!((loss.elements[0] - 0.85).abs() < 1e-12);
+        assert_eq!(right.elements, [1.0, 0.0, 0.0, 1.0]);
         let one = Array::new(&[], &[1.0f64]);
         multilabel_margin_backward(one.view(), x.view(), target.view(), Reduction::Mean, grad.view_mut())
             .unwrap();
@@ -137,8 +154,9 @@ mod tests {
     #[test]
     fn a_class_that_is_none_is_named() {
         let (x, target) = (Array::<f32>::zeros(&[1, 2]), Array::new(&[1, 2], &[2i64, -1]));
-        let mut loss = Array::<f32>::zeros(&[]);
-        let error = multilabel_margin(x.view(), target.view(), Reduction::Sum, loss.view_mut());
+        let (mut loss, mut right) = (Array::<f32>::zeros(&[]), Array::<f32>::zeros(&[1, 2]));
+        let outs = (loss.view_mut(), right.view_mut());
+        let error = multilabel_margin(x.view(), target.view(), Reduction::Sum, outs);
         assert_eq!(error, Err(OutOfRange { index: 2, size: 2 }));
     }
 }

@@ -95,7 +95,7 @@ impl Tensor {
                 let weight = how.weight.map_or(Argument::None, |weight| Argument::Tensor(weight.argument()));
                 let reduction = Argument::Int(reduction_number(how.reduction));
                 let more = [weight, reduction, Argument::Int(how.ignore_index)];
-                shown::failed("aten::nll_loss_nd", [&scores, target], &more, error)
+                shown::failed_around("aten::nll_loss_nd", [&scores, target], &more, error)
             })?;
         }
         if probabilities {

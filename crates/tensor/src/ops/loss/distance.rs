@@ -182,6 +182,9 @@ impl<D: NamedDistance> Op for DistanceLossBackward<D> {
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (grad, x, target) = (ctx.saved(0), ctx.saved(1), ctx.saved(2));
         let curved = || {
+            if self.distance.bend() == (f64::INFINITY, 2.0) {
+                return bend_square(&ctx.grad().mul(grad)?, self.reduction);
+            }
             let share = share(self.reduction, ctx.grad().numel());
             bend(self.distance, &ctx.grad().mul(grad)?.mul(share)?, x, target)
         };
@@ -202,11 +205,17 @@ impl<D: NamedDistance> Op for DistanceLossBackward<D> {
 /// `grad` times the second derivative of the loss.
 fn bend(distance: impl Distance, grad: &Tensor, x: &Tensor, target: &Tensor) -> Result<Tensor> {
     let (within, by) = distance.bend();
-    if within.is_infinite() {
-        return grad.mul(by);
-    }
     let bent = x.sub(target)?.abs()?.lt(within)?;
     bent.choose(&grad.mul(by)?, 0)
+}
+
+/// As [`bend`] for the square, whose second derivative is 2 everywhere; torch's form of the same.
+fn bend_square(grad: &Tensor, reduction: Reduction) -> Result<Tensor> {
+    let bent = grad.mul(2)?;
+    if reduction == Reduction::Mean {
+        bent.div_(bent.numel() as i64)?;
+    }
+    Ok(bent)
 }
 
 impl<D: NamedDistance> Kernel for DistanceLossBackward<D> {

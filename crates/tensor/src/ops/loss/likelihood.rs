@@ -2,7 +2,7 @@
 
 use super::{Reduction, reduction_number};
 use crate::autocast;
-use crate::{Cause, Error, Result, Tensor, composite, no_grad};
+use crate::{Cause, Error, MemoryFormat, Result, Tensor, composite, no_grad};
 use cresset_dispatch::observe::Argument;
 use std::f64::consts::PI;
 
@@ -58,15 +58,16 @@ impl Tensor {
         {
             return cast;
         }
-        let mut losses = if how.log_input {
-            self.exp()?.sub(&target.mul(self)?)?
+        let losses = if how.log_input {
+            let expected = target.mul(self)?;
+            self.exp()?.sub(&expected)?
         } else {
             self.sub(&target.mul(&self.add(how.epsilon)?.log()?)?)?
         };
         if how.full {
-            let stirling = target.mul(&target.log()?)?.sub(target)?;
-            let stirling = stirling.add(&target.mul(2.0 * PI)?.log()?.mul(0.5)?)?;
-            losses = losses.add(&stirling.masked_fill(&target.le(1)?, 0)?)?;
+            let tail = target.mul(2.0 * PI)?.log()?.mul(0.5)?;
+            let stirling = target.mul(&target.log()?)?.sub(target)?.add(&tail)?;
+            losses.add_(&stirling.masked_fill(&target.le(1)?, 0)?)?;
         }
         losses.reduced(how.reduction)
     }
@@ -90,18 +91,33 @@ impl Tensor {
             );
             return Err(Error::new(Cause::Shape, NAME, text));
         };
-        if variance.lt(0)?.any()?.item()?.as_f64() != 0.0 {
+        if is_any_below_zero(&variance)? {
             return Err(Error::new(Cause::Argument, NAME, "expects no variance below 0"));
         }
         // Kept from zero, but with the gradient of what it was.
-        let variance = variance.copy()?;
+        let variance = variance.copy_in(MemoryFormat::Preserve)?;
         {
             let _unrecorded = no_grad();
-            variance.clamp_min_(how.epsilon)?;
+            variance.clamp_between_(Some(how.epsilon.into()), None)?;
         }
-        let difference = self.sub(target)?;
-        let losses = variance.log()?.add(&difference.mul(&difference)?.div(&variance)?)?.mul(0.5)?;
-        let losses = if how.full { losses.add(0.5 * (2.0 * PI).ln())? } else { losses };
+        // What is not needed any more is let go as torch's programs do.
+        let mut losses = {
+            let logarithms = variance.log()?;
+            let mut share = self.sub(target)?;
+            share = share.pow(2)?;
+            share = share.div(&variance)?;
+            logarithms.add(&share)?
+        };
+        losses = losses.mul(0.5)?;
+        if how.full {
+            losses.add_(0.5 * (2.0 * PI).ln())?;
+        }
         losses.reduced(how.reduction)
     }
+}
+
+fn is_any_below_zero(x: &Tensor) -> Result<bool> {
+    let found = x.lt(0)?.any()?;
+    let _span = composite("aten::is_nonzero", [&found], |_| {});
+    Ok(found.item()?.as_f64() != 0.0)
 }

@@ -1,6 +1,7 @@
 //! Losses, by what they compare: classes, distances, probabilities, distributions, margins,
 //! sequences.
 
+mod class_margin;
 mod classes;
 mod distance;
 mod likelihood;
@@ -8,7 +9,9 @@ mod margin;
 mod nll;
 mod probability;
 mod sequence;
+mod soft_margin;
 
+pub use class_margin::*;
 pub use classes::*;
 pub use distance::*;
 pub use likelihood::*;
@@ -16,10 +19,12 @@ pub use margin::*;
 pub use nll::*;
 pub use probability::*;
 pub use sequence::*;
+pub use soft_margin::*;
 
-pub use cresset_kernels::loss::{Huber, Reduction, SmoothL1, Square};
+pub use cresset_kernels::loss::{ClassMargin, Huber, Reduction, SmoothL1, Square};
 
-use crate::{Cause, Error, Result, Tensor, cpu};
+use crate::{Cause, Error, Result, Scalar, Tensor, cpu};
+use cresset_dispatch::observe;
 use cresset_kernels::elementwise;
 
 /// The reduction that torch calls `name`.
@@ -50,6 +55,17 @@ fn share(reduction: Reduction, count: usize) -> f64 {
         Reduction::Mean => 1.0 / count as f64,
         Reduction::None | Reduction::Sum => 1.0,
     }
+}
+
+/// `number - x`, which torch's losses make of a tensor that is full of the number.
+fn less(number: impl Into<Scalar>, x: &Tensor) -> Result<Tensor> {
+    let number = number.into();
+    if !observe::is_watched() || !x.device().is_cpu() {
+        return x.rsub(number);
+    }
+    let difference = x.filled_like(number)?;
+    difference.sub_(x)?;
+    Ok(difference)
 }
 
 /// Lets `fill` write losses of `shape`, into `out` itself or into memory that is then reduced.
