@@ -3,7 +3,7 @@
 
 use super::{Convolution, ConvolutionBackward, MkldnnConvolution, Operands, library};
 use crate::ops::sizes;
-use crate::{DType, Device, Kernel as _, Op as _, Result, Tensor, shown};
+use crate::{DType, Device, Kernel as _, Layout, Op as _, Result, Tensor, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 
@@ -32,8 +32,7 @@ fn way(op: &Convolution, x: &Tensor, weight: &Tensor) -> Way {
 
 fn suits_library(op: &Convolution, x: &Tensor, weight: &Tensor) -> bool {
     let reaches_on = (0..op.rank()).any(|dim| op.output_padding[dim] >= op.stride[dim]);
-    let each_alone = op.groups > 1 && x.shape()[1] == op.groups;
-    if x.dtype() != DType::F32 || (op.transposed && (reaches_on || each_alone)) {
+    if x.dtype() != DType::F32 || (op.transposed && reaches_on) {
         return false;
     }
     let last = &weight.shape()[weight.dim() - 2..];
@@ -116,11 +115,29 @@ fn library_memory(shape: &[usize], dtype: DType) -> Result<Tensor> {
     Ok(out)
 }
 
+/// As [`library_memory`], where the library writes channels last: torch copies them to memory in which they
+/// come first.
+fn turned_memory(shape: &[usize], dtype: DType) -> Result<Tensor> {
+    let flat = shown::empty(shape, dtype)?;
+    let order: Dims = std::iter::once(0).chain(2..shape.len()).chain([1]).collect();
+    let layout = Layout::ordered(shape, &order).expect("as many elements as there is memory for");
+    let (sizes_told, strides) = (sizes(shape), sizes(layout.strides()));
+    let more = [Argument::Ints(&sizes_told), Argument::Ints(&strides), Argument::None];
+    let turned = shown::within("aten::as_strided_", [&flat], &more, || Ok(flat.with_layout(layout)))?;
+    let out = turned.contiguous()?;
+    shown::resized(&out, out.shape(), ROW_MAJOR)?;
+    Ok(out)
+}
+
 fn by_library(op: &Convolution, inputs: Operands<'_>) -> Result<Tensor> {
     let ([x, weight], bias) = inputs;
     let compute = || {
         shown::empty_output(x.dtype())?;
-        let out = library_memory(&op.out_shape(x, weight)?, x.dtype())?;
+        let shape = op.out_shape(x, weight)?;
+        let out = match library::is_channels_last(op, x, weight, &shape) {
+            true => turned_memory(&shape, x.dtype())?,
+            false => library_memory(&shape, x.dtype())?,
+        };
         library::forward(op, x, weight, &out, bias.is_some())?;
         MkldnnConvolution(op.clone()).fill(inputs, &out, Device::CPU)?;
         Ok(out)
@@ -186,7 +203,8 @@ fn unfold(op: &Convolution, x: &Tensor, weight: &Tensor, [window, count]: [usize
     let ones = |numbers: &[usize]| numbers.iter().all(|&number| number == 1);
     let alone = op.rank() == 2 && ones(&weight.shape()[2..]) && ones(&op.stride);
     if alone && op.padding.iter().all(|&padding| padding == 0) {
-        return x.view([x.shape()[0], window, count]);
+        let seen = x.view([x.shape()[0], window, count])?;
+        return shown::within("aten::detach", [&seen], &[], || Ok(seen.clone()));
     }
     shown::empty(&[x.shape()[0], window, count], x.dtype())
 }
@@ -233,6 +251,9 @@ fn transposed(op: &Convolution, inputs: Operands<'_>) -> Result<Tensor> {
     let name = if op.rank() == 2 { "aten::slow_conv_transpose2d" } else { "aten::slow_conv_transpose3d" };
     let more = [kernel, optional(bias), stride, padding, more_padding, dilation];
     shown::within(name, [x, weight], &more, || {
+        if op.rank() == 3 {
+            return transposed_volume(op, inputs);
+        }
         let out = Tensor::uninit(&op.out_shape(x, weight)?, x.dtype(), Device::CPU)?;
         let [window, count] = unfolded(weight, x.shape());
         let from = shown::empty_output(x.dtype())?;
@@ -248,6 +269,20 @@ fn transposed(op: &Convolution, inputs: Operands<'_>) -> Result<Tensor> {
         }
         Ok(out)
     })
+}
+
+/// Volumes are spread one by one, and a bias is added as a product with ones.
+fn transposed_volume(op: &Convolution, inputs: Operands<'_>) -> Result<Tensor> {
+    let ([x, weight], bias) = inputs;
+    let shape = op.out_shape(x, weight)?;
+    let out = shown::resize(shown::empty_like_plain(x)?, &shape)?;
+    let _columns = shown::empty(&unfolded(weight, x.shape()), x.dtype())?;
+    let _ones = bias.map(|_| Tensor::ones(&shape[2..], x.dtype())).transpose()?;
+    for sample in 0..x.shape()[0] as isize {
+        [x, &out].into_iter().try_for_each(|x| x.select(0, sample).map(drop))?;
+    }
+    MkldnnConvolution(op.clone()).fill(inputs, &out, Device::CPU)?;
+    Ok(out)
 }
 
 /// The gradients of a convolution that are wanted.
@@ -302,7 +337,10 @@ fn backward_by_library(op: &Convolution, wanted: [bool; 3], tensors: [&Tensor; 3
         shown::empty_output(x.dtype())?;
     }
     let make = |wanted: bool, shape: &[usize]| wanted.then(|| library_memory(shape, x.dtype())).transpose();
-    let to_x = make(wanted[0], x.shape())?;
+    let to_x = match wanted[0] && library::is_gradient_channels_last(op, tensors) {
+        true => Some(turned_memory(x.shape(), x.dtype())?),
+        false => make(wanted[0], x.shape())?,
+    };
     let to_bias = make(wanted[2], &grad.shape()[1..2])?;
     let to_weight = make(wanted[1], weight.shape())?;
     library::backward(op, tensors, wanted)?;
@@ -405,7 +443,50 @@ fn backward_dilated(op: &Convolution, wanted: [bool; 3], tensors: [&Tensor; 3]) 
     Ok(room)
 }
 
+/// As [`backward_transposed`], of volumes.
+fn backward_transposed_volume(op: &Convolution, wanted: [bool; 3], tensors: [&Tensor; 3]) -> Result<Wanted> {
+    let [grad, x, weight] = tensors;
+    let empties = empties(wanted, x.dtype())?;
+    let zeros = |empty: &Tensor, shape: &[usize]| -> Result<Tensor> {
+        let zeros = shown::grown(empty, shape, Argument::None)?;
+        zeros.zero_().map(|()| zeros)
+    };
+    let columns = |first: &Tensor, second: &Tensor| -> Result<Tensor> {
+        let columns = shown::empty(&unfolded(weight, x.shape()), x.dtype())?;
+        for sample in 0..x.shape()[0] as isize {
+            [first, second].into_iter().try_for_each(|x| x.select(0, sample).map(drop))?;
+        }
+        Ok(columns)
+    };
+    let mut room = [None, None, None];
+    // Both gradients are done before any of their memory is let go.
+    let mut kept = Vec::new();
+    if let Some(empty) = &empties[0] {
+        let whole = grad.contiguous()?;
+        let to_x = zeros(empty, x.shape())?;
+        kept.push(columns(&to_x, &whole)?);
+        kept.push(whole);
+        room[0] = Some(to_x);
+    }
+    let to_weight = empties[1].as_ref().map(|empty| zeros(empty, weight.shape())).transpose()?;
+    let to_bias = empties[2].as_ref().map(|empty| zeros(empty, &grad.shape()[1..2])).transpose()?;
+    let whole = grad.contiguous()?;
+    if to_weight.is_some() {
+        kept.push(columns(&whole, x)?);
+    }
+    if let Some(to_bias) = &to_bias {
+        let over: Dims = (0..grad.dim()).filter(|&dim| dim != 1).collect();
+        shown::sum_into(grad, &over, to_bias)?;
+    }
+    (room[1], room[2]) = (to_weight, to_bias);
+    fill(op, tensors, &room)?;
+    Ok(room)
+}
+
 fn backward_transposed(op: &Convolution, wanted: [bool; 3], tensors: [&Tensor; 3]) -> Result<Wanted> {
+    if op.rank() == 3 {
+        return backward_transposed_volume(op, wanted, tensors);
+    }
     let [grad, x, weight] = tensors;
     let empties = empties(wanted, x.dtype())?;
     let spread = unfolded(weight, x.shape());
