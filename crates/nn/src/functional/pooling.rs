@@ -27,8 +27,8 @@ pub(crate) fn lp_pool<const D: usize>(
     average: fn(&Tensor, &Averaging) -> Result<Tensor>,
 ) -> Result<Tensor> {
     // One number stands for all dimensions.
-    let times = if windows.kernel.len() == 1 { D as i32 } else { 1 };
-    let places = windows.kernel.iter().map(|&size| size as f64).product::<f64>().powi(times);
+    let times = if windows.kernel.len() == 1 { D as u32 } else { 1 };
+    let places = windows.kernel.iter().map(|&size| size as i64).product::<i64>().pow(times);
     let how = Averaging { windows, count_include_pad: true, divisor_override: None };
     let mean = average(&input.pow(p)?, &how)?;
     // As torch has it: the sign is kept, and nothing below 0 is left to take a root of.
@@ -44,6 +44,10 @@ pub fn adaptive_max_pool3d(input: &Tensor, sizes: [Option<usize>; 3]) -> Result<
         let text =
             format_args!("expects no dimension of size 0 but the batch, not shape {:?}", input.shape());
         return Err(Error::new(Cause::Shape, NAME, text));
+    }
+    if input.device().is_cpu() {
+        let sizes = sizes.map(|size| size.map(|size| isize::try_from(size).unwrap_or(isize::MAX)));
+        return input.adaptive_max_pool3d(&sizes);
     }
     let _span = composite(NAME, [input], |_| {});
     if let Some(cast) = casting(NAME, [input], |[input]| adaptive_max_pool3d(input, sizes)) {

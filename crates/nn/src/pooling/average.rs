@@ -102,7 +102,12 @@ macro_rules! powers {
 
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
                 check::rank(stringify!($name), input, &[$dims + 1, $dims + 2])?;
-                functional::lp_pool::<$dims>(input, self.norm_type, self.windows.pooling(), $pool)
+                // A stride that nobody asked for is left to the average, as torch does.
+                let mut windows = self.windows.pooling();
+                if self.windows.stride.is_none() {
+                    windows.stride.clear();
+                }
+                functional::lp_pool::<$dims>(input, self.norm_type, windows, $pool)
             }
         }
     )*};

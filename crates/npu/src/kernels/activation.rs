@@ -47,11 +47,14 @@ pub(super) fn register(npu: Key) {
         HardshrinkBackward: hardshrink_backward lambda;
         SoftshrinkBackward: softshrink_backward lambda;
     }
+    Celu::table().register(npu, |op, [x], out| {
+        aclnn::elu(x, op.alpha, Scalar::Float(1.0), Scalar::Float(1.0 / op.alpha.as_f64()), out)
+    });
     LeakyReluBackward::table().register(npu, |op, [grad, x], out| {
-        aclnn::leaky_relu_backward(grad, x, op.negative_slope, false, out)
+        aclnn::leaky_relu_backward(grad, x, op.negative_slope, op.of_result, out)
     });
     EluBackward::table().register(npu, |op, [grad, x], out| {
-        aclnn::elu_backward(grad, op.alpha, op.scale, op.input_scale, false, x, out)
+        aclnn::elu_backward(grad, op.alpha, op.scale, op.input_scale, op.of_result, x, out)
     });
     Gelu::table()
         .register(npu, |op, [x], out| aclnn::gelu_v2(x, (op.approximate == Approximate::Tanh).into(), out));

@@ -224,7 +224,7 @@ fn gradients_of_activations() {
             MishBackward.call([grad, y])?,
             GeluBackward { approximate: Approximate::None }.call([grad, y])?,
             GeluBackward { approximate: Approximate::Tanh }.call([grad, y])?,
-            LeakyReluBackward { negative_slope: Scalar::Float(0.1) }.call([grad, y])?,
+            LeakyReluBackward { negative_slope: Scalar::Float(0.1), of_result: false }.call([grad, y])?,
             HardswishBackward.call([grad, y])?,
             HardtanhBackward { min: Scalar::Float(-0.2), max: Scalar::Float(0.5) }.call([grad, y])?,
             SoftshrinkBackward { lambda: Scalar::Float(0.3) }.call([grad, y])?,

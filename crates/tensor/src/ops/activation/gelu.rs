@@ -53,6 +53,7 @@ impl Op for Gelu {
 }
 
 impl Kernel for Gelu {
+    const ELEMENTWISE: bool = true;
     kernel_table!(Gelu);
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
@@ -93,6 +94,7 @@ impl Op for GeluBackward {
 }
 
 impl Kernel for GeluBackward {
+    const ELEMENTWISE: bool = true;
     kernel_table!(GeluBackward);
 
     fn infer(&self, [grad, x]: [&Tensor; 2]) -> Result<Spec> {

@@ -104,6 +104,7 @@ macro_rules! activations {
         }
 
         impl Kernel for $op {
+            const ELEMENTWISE: bool = true;
             kernel_table!($op);
 
             fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
@@ -176,6 +177,7 @@ macro_rules! derivatives {
         }
 
         impl Kernel for $op {
+            const ELEMENTWISE: bool = true;
             kernel_table!($op);
 
             fn infer(&self, [grad, x]: [&Tensor; 2]) -> Result<Spec> {

@@ -6,7 +6,10 @@ use crate::autocast;
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::ops::check_float;
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, composite, grads};
+use crate::{
+    Backward, Cause, DType, Error, Grads, Kernel, MemoryFormat, Op, Result, Spec, Tensor, composite, grads,
+    shown,
+};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::pooling::{self, Span, Windows};
 
@@ -97,7 +100,10 @@ macro_rules! averages {
 
             fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
                 let spec = self.infer([x])?;
-                let out = super::grown(spec.dtype, &spec.shape)?;
+                let out = match $rank {
+                    2 => super::grown(spec.dtype, &spec.shape)?,
+                    _ => shown::grown(&shown::empty_output(spec.dtype)?, &spec.shape, Argument::None)?,
+                };
                 self.fill([x], &out, out.device())?;
                 Ok(Some(out))
             }
@@ -142,7 +148,10 @@ macro_rules! averages {
 
             fn shown(&self, inputs: [&Tensor; 2]) -> Result<Option<Tensor>> {
                 self.infer(inputs)?;
-                let out = super::grown_zeroed(inputs[1])?;
+                let out = match $rank {
+                    2 => super::grown_zeroed(inputs[1])?,
+                    _ => inputs[1].zeros_like_with(MemoryFormat::Contiguous)?,
+                };
                 let _grad = inputs[0].contiguous()?;
                 self.fill(inputs, &out, out.device())?;
                 Ok(Some(out))
@@ -190,87 +199,112 @@ averages! {
         "_adaptive_avg_pool3d", "AdaptiveAvgPool3DBackward";
 }
 
-/// Maxima of windows that share the last two dimensions evenly, and where each is in its plane.
-#[derive(Clone, Debug)]
-pub struct AdaptiveMaxPool2d {
-    /// How many windows there are.
-    pub output: [usize; 2],
-}
-
-impl Op for AdaptiveMaxPool2d {
-    const NAME: &'static str = "aten::adaptive_max_pool2d";
-    const BACKWARD: &'static str = "AdaptiveMaxPool2DBackward0";
-    const SAVES: Saves = Saves::AndOutputsFrom(1);
-    const DIFFERENTIABLE: usize = 1;
-    type Inputs<'a> = [&'a Tensor; 1];
-    type Output = [Tensor; 2];
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; AdaptiveMaxPool2dBackward.call([ctx.grad(), ctx.saved(0), ctx.saved(2)])?)
-    }
-
-    fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
-        visit(Argument::Tensor(x.argument()));
-        visit(Argument::Ints(&self.output.map(|size| size as i64)));
-    }
-}
-
-impl Kernel for AdaptiveMaxPool2d {
-    kernel_table!(AdaptiveMaxPool2d);
-
-    fn infer(&self, [x]: [&Tensor; 1]) -> Result<[Spec; 2]> {
-        pooled_dims(Self::NAME, x, 2)?;
-        let shape = resized(x, &self.output);
-        Ok([Spec::new(&shape, x.dtype()), Spec::new(&shape, DType::I64)])
-    }
-
-    fn cpu(&self, [x]: [&Tensor; 1], outputs: &[Tensor; 2]) -> Result<()> {
-        if outputs[0].numel() > 0 {
-            fill(x, &windows(x, self.output), outputs);
+/// A maximum over a number of dimensions, and its gradient.
+macro_rules! maxima {
+    ($($(#[$doc:meta])* $op:ident, $back:ident, $method:ident over $rank:literal: $name:literal, $node:literal,
+        gradient first $gradient_first:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $op {
+            /// How many windows there are.
+            pub output: [usize; $rank],
         }
-        Ok(())
-    }
+
+        impl Op for $op {
+            const NAME: &'static str = concat!("aten::", $name);
+            const BACKWARD: &'static str = concat!($node, "0");
+            const SAVES: Saves = Saves::AndOutputsFrom(1);
+            const DIFFERENTIABLE: usize = 1;
+            type Inputs<'a> = [&'a Tensor; 1];
+            type Output = [Tensor; 2];
+
+            fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+                grads!(ctx; $back.call([ctx.grad(), ctx.saved(0), ctx.saved(2)])?)
+            }
+
+            fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
+                visit(Argument::Tensor(x.argument()));
+                visit(Argument::Ints(&self.output.map(|size| size as i64)));
+            }
+        }
+
+        impl Kernel for $op {
+            kernel_table!($op);
+
+            fn infer(&self, [x]: [&Tensor; 1]) -> Result<[Spec; 2]> {
+                pooled_dims(Self::NAME, x, $rank)?;
+                let shape = resized(x, &self.output);
+                Ok([Spec::new(&shape, x.dtype()), Spec::new(&shape, DType::I64)])
+            }
+
+            fn cpu(&self, [x]: [&Tensor; 1], outputs: &[Tensor; 2]) -> Result<()> {
+                if outputs[0].numel() > 0 {
+                    fill(x, &windows(x, self.output), outputs);
+                }
+                Ok(())
+            }
+        }
+
+        /// Gradients put where the maxima were.
+        #[derive(Clone, Debug)]
+        pub struct $back;
+
+        impl Op for $back {
+            const NAME: &'static str = concat!("aten::", $name, "_backward");
+            const BACKWARD: &'static str = concat!($node, "Backward0");
+            const SAVES: Saves = Saves::Inputs;
+            /// The gradient, what was pooled, and where the maxima were.
+            type Inputs<'a> = [&'a Tensor; 3];
+            type Output = Tensor;
+
+            fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+                grads!(ctx; pick(ctx.grad(), ctx.saved(2), $rank)?, ctx.grad().zeros_like()?)
+            }
+        }
+
+        impl Kernel for $back {
+            kernel_table!($back);
+
+            fn infer(&self, [grad, x, indices]: [&Tensor; 3]) -> Result<Spec> {
+                let output = windows_of(Self::NAME, grad, x)?;
+                let [expected, _] = $op { output }.infer([x])?;
+                check_maxima(Self::NAME, grad, indices, &expected)?;
+                Ok(Spec::like(x))
+            }
+
+            fn shown(&self, inputs: [&Tensor; 3]) -> Result<Option<Tensor>> {
+                self.infer(inputs)?;
+                let _before = $gradient_first.then(|| inputs[0].contiguous()).transpose()?;
+                let out = super::zeroed(inputs[1])?;
+                let _grad = if $gradient_first { None } else { Some(inputs[0].contiguous()?) };
+                self.fill(inputs, &out, out.device())?;
+                Ok(Some(out))
+            }
+
+            fn cpu(&self, [grad, _, indices]: [&Tensor; 3], out: &Tensor) -> Result<()> {
+                put(grad, indices, $rank, out);
+                Ok(())
+            }
+        }
+
+        impl Tensor {
+            $(#[$doc])*
+            pub fn $method(&self, sizes: &[Option<isize>]) -> Result<[Tensor; 2]> {
+                $op { output: output($op::NAME, self, sizes)? }.call([self])
+            }
+        }
+    )*};
 }
 
-/// Gradients put where the maxima were.
-#[derive(Clone, Debug)]
-pub struct AdaptiveMaxPool2dBackward;
-
-impl Op for AdaptiveMaxPool2dBackward {
-    const NAME: &'static str = "aten::adaptive_max_pool2d_backward";
-    const BACKWARD: &'static str = "AdaptiveMaxPool2DBackwardBackward0";
-    const SAVES: Saves = Saves::Inputs;
-    /// The gradient, what was pooled, and where the maxima were.
-    type Inputs<'a> = [&'a Tensor; 3];
-    type Output = Tensor;
-
-    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; pick(ctx.grad(), ctx.saved(2), 2)?, ctx.grad().zeros_like()?)
-    }
-}
-
-impl Kernel for AdaptiveMaxPool2dBackward {
-    kernel_table!(AdaptiveMaxPool2dBackward);
-
-    fn infer(&self, [grad, x, indices]: [&Tensor; 3]) -> Result<Spec> {
-        let output = windows_of(Self::NAME, grad, x)?;
-        let [expected, _] = AdaptiveMaxPool2d { output }.infer([x])?;
-        check_maxima(Self::NAME, grad, indices, &expected)?;
-        Ok(Spec::like(x))
-    }
-
-    fn shown(&self, inputs: [&Tensor; 3]) -> Result<Option<Tensor>> {
-        self.infer(inputs)?;
-        let out = super::zeroed(inputs[1])?;
-        let _grad = inputs[0].contiguous()?;
-        self.fill(inputs, &out, out.device())?;
-        Ok(Some(out))
-    }
-
-    fn cpu(&self, [grad, _, indices]: [&Tensor; 3], out: &Tensor) -> Result<()> {
-        put(grad, indices, 2, out);
-        Ok(())
-    }
+maxima! {
+    /// Maxima of windows that share the last two dimensions evenly, so many of them, and where each is in its
+    /// plane.
+    AdaptiveMaxPool2d, AdaptiveMaxPool2dBackward, adaptive_max_pool2d over 2: "adaptive_max_pool2d",
+        "AdaptiveMaxPool2DBackward", gradient first false;
+    /// Maxima of windows that share the last three dimensions evenly, so many of them, and where each is in its
+    /// volume.
+    AdaptiveMaxPool3d, AdaptiveMaxPool3dBackward, adaptive_max_pool3d over 3: "adaptive_max_pool3d",
+        "AdaptiveMaxPool3DBackward", gradient first true;
 }
 
 impl Tensor {
@@ -281,18 +315,13 @@ impl Tensor {
         self.unsqueeze(-2)?.adaptive_avg_pool2d(&[Some(1), Some(size)])?.squeeze_dim(-2)
     }
 
-    /// Maxima of windows that share the last two dimensions evenly, `sizes` of them, and where
-    /// each is in its plane.
-    pub fn adaptive_max_pool2d(&self, sizes: &[Option<isize>]) -> Result<[Tensor; 2]> {
-        AdaptiveMaxPool2d { output: output(AdaptiveMaxPool2d::NAME, self, sizes)? }.call([self])
-    }
-
     /// Maxima of windows that share the last dimension evenly, `size` of them, and where each is
     /// in its line.
     pub fn adaptive_max_pool1d(&self, size: isize) -> Result<[Tensor; 2]> {
         let _span =
             composite("aten::adaptive_max_pool1d", [self], |visit| visit(Argument::Ints(&[size as i64])));
         let [out, indices] = self.unsqueeze(-2)?.adaptive_max_pool2d(&[Some(1), Some(size)])?;
-        Ok([out.squeeze_dim(-2)?, indices.squeeze_dim(-2)?])
+        let indices = indices.squeeze_dim(-2)?;
+        Ok([out.squeeze_dim(-2)?, indices])
     }
 }

@@ -128,8 +128,10 @@ macro_rules! averages {
 
             fn shown(&self, inputs: [&Tensor; 2]) -> Result<Option<Tensor>> {
                 self.infer(inputs)?;
+                let volumes = $rank == 3;
+                let _before = volumes.then(|| inputs[0].contiguous()).transpose()?;
                 let out = super::zeroed(inputs[1])?;
-                let _grad = inputs[0].contiguous()?;
+                let _grad = (!volumes).then(|| inputs[0].contiguous()).transpose()?;
                 self.fill(inputs, &out, out.device())?;
                 Ok(Some(out))
             }

@@ -1,7 +1,7 @@
 //! Interpolation to another size: which operator does it, and to which size.
 
 use super::upsample::*;
-use crate::{Cause, Error, Op, Result, Tensor};
+use crate::{Cause, Error, Op, Result, Tensor, composite};
 use cresset_kernels::Dims;
 use smallvec::SmallVec;
 
@@ -44,6 +44,23 @@ impl Interpolation {
                 );
                 return Err(Error::new(Cause::Argument, NAME, text));
             }
+        })
+    }
+
+    /// The operator for images of so many dimensions, if there is one.
+    fn operator(self, rank: usize) -> Option<&'static str> {
+        Some(match (self, rank) {
+            (Interpolation::Nearest, 1) => UpsampleNearest1d::NAME,
+            (Interpolation::Nearest, 2) => UpsampleNearest2d::NAME,
+            (Interpolation::Nearest, 3) => UpsampleNearest3d::NAME,
+            (Interpolation::NearestExact, 1) => UpsampleNearestExact1d::NAME,
+            (Interpolation::NearestExact, 2) => UpsampleNearestExact2d::NAME,
+            (Interpolation::NearestExact, 3) => UpsampleNearestExact3d::NAME,
+            (Interpolation::Linear, 1) => UpsampleLinear1d::NAME,
+            (Interpolation::Bilinear, 2) => UpsampleBilinear2d::NAME,
+            (Interpolation::Trilinear, 3) => UpsampleTrilinear3d::NAME,
+            (Interpolation::Bicubic, 2) => UpsampleBicubic2d::NAME,
+            _ => return None,
         })
     }
 
@@ -127,6 +144,9 @@ impl Tensor {
             return refused(format_args!("expects 3 to 5 dimensions, not shape {:?}", self.shape()));
         };
         let resizing = size.on(from, align_corners.unwrap_or(false))?;
+        let _span = method.operator(from.len()).and_then(|name| {
+            composite(name, [self], |visit| resizing.visit_told(method.has_corners(), visit))
+        });
         match (method, from.len()) {
             (Interpolation::Nearest, 1) => UpsampleNearest1d(resizing).call([self]),
             (Interpolation::Nearest, 2) => UpsampleNearest2d(resizing).call([self]),

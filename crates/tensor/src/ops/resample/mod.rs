@@ -3,6 +3,7 @@
 mod grid;
 mod interpolate;
 mod pieces;
+mod shown;
 mod upsample;
 
 pub use cresset_kernels::resample::{Border, Method, Sampling};

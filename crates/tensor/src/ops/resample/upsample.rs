@@ -1,9 +1,9 @@
 //! The operators that make images of another size, one per method and number of dimensions.
 
-use super::Method;
+use super::{Method, shown};
 use crate::op::kernel_table;
 use crate::ops::{check_float, sizes};
-use crate::{Backward, Cause, DType, Error, Grads, Kernel, Op, Result, Spec, Tensor, grads};
+use crate::{Backward, Cause, DType, Device, Error, Grads, Kernel, Op, Result, Spec, Tensor, grads};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::Dims;
 use cresset_kernels::resample::{self, Line};
@@ -41,6 +41,16 @@ impl Resizing {
             Line::new(method, from[dim + 2], self.to[dim], self.align_corners, scale, dtype)
         };
         (0..self.to.len()).map(line).collect()
+    }
+
+    /// What the function is told: sizes, or factors that sizes follow from.
+    pub(super) fn visit_told(&self, has_corners: bool, visit: &mut dyn FnMut(Argument<'_>)) {
+        let to = sizes(&self.to);
+        visit(if self.scales.is_some() { Argument::None } else { Argument::Ints(&to) });
+        if has_corners {
+            visit(Argument::Bool(self.align_corners));
+        }
+        visit(self.scales.as_ref().map_or(Argument::None, |scales| Argument::Floats(scales)));
     }
 
     fn arguments(&self, method: Method, from: Option<&[usize]>, visit: &mut dyn FnMut(Argument<'_>)) {
@@ -86,6 +96,12 @@ macro_rules! upsamplings {
             fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
                 check_float(Self::NAME, x)?;
                 Ok(Spec { shape: self.0.on(Self::NAME, x.shape(), $rank)?, dtype: x.dtype() })
+            }
+
+            fn shown(&self, [x]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+                let spec = self.infer([x])?;
+                let fill = |out: &Tensor| self.fill([x], out, Device::CPU);
+                shown::forward(&self.0, Method::$method, x, spec, fill).map(Some)
             }
 
             fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
@@ -136,6 +152,11 @@ macro_rules! upsamplings {
                     return Err(Error::new(Cause::Shape, Self::NAME, text));
                 }
                 Ok(Spec::new(&self.from, grad.dtype()))
+            }
+
+            fn shown(&self, [grad]: [&Tensor; 1]) -> Result<Option<Tensor>> {
+                let spec = self.infer([grad])?;
+                shown::backward(grad, spec, |out| self.fill([grad], out, Device::CPU)).map(Some)
             }
 
             fn cpu(&self, [grad]: [&Tensor; 1], out: &Tensor) -> Result<()> {
