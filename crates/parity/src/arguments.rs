@@ -20,12 +20,24 @@ pub struct Arguments<'a> {
     device: Device,
     asked: RefCell<HashSet<String>>,
     refused: Cell<bool>,
+    /// Whether the call was recorded, with the random numbers that torch drew.
+    recorded: bool,
 }
 
 impl<'a> Arguments<'a> {
     pub(crate) fn new(passed: &'a Passed, tensors: &'a Tensors, device: Device) -> Arguments<'a> {
         let (asked, refused) = (RefCell::default(), Cell::new(false));
-        Arguments { passed, tensors, device, asked, refused }
+        Arguments { passed, tensors, device, asked, refused, recorded: true }
+    }
+
+    /// Of a call that was never recorded: it draws random numbers of its own.
+    pub(crate) fn fresh(self) -> Arguments<'a> {
+        Arguments { recorded: false, ..self }
+    }
+
+    /// Whether random numbers are those that torch drew when the call was recorded.
+    pub fn is_recorded(&self) -> bool {
+        self.recorded
     }
 
     /// The argument at `position` or called `name`; `None` is an answer for an `Option`.

@@ -221,20 +221,27 @@ impl Tensor {
                     "random numbers have no gradient; call it under no_grad()",
                 ));
             }
-            let fill = |out: &Tensor| {
-                draw_from(|generator| generator.host.bernoulli(probability, out.elements_mut(&mut out.write())));
-            };
-            if self.device().is_cpu() {
-                fill(self);
-                self.storage().changed(NAME);
-            } else {
-                let out = Tensor::uninit(self.shape(), self.dtype(), Device::CPU)?;
-                fill(&out);
-                self.copy_(&out.to(self.device())?)?;
+            match self.device() {
+                Device::META => {}
+                Device::CPU => draw_from(|generator| {
+                    generator.host.bernoulli(probability, self.elements_mut(&mut self.write()));
+                }),
+                device if self.is_kept_by(device, 1.0 - probability)? => {}
+                device => {
+                    self.copy_(&Tensor::kept(1.0 - probability, self.shape(), (self.dtype(), device))?)?;
+                }
             }
+            self.storage().changed(NAME);
             Ok(self.clone())
         })
         .map(drop)
+    }
+
+    /// Lets `device` overwrite this tensor itself; false if it cannot, or elements lie with gaps.
+    fn is_kept_by(&self, device: Device, dropped: f64) -> Result<bool> {
+        let _site = site::enter("aten::bernoulli_");
+        let is_made = || backend::of(device)?.random(self, Random::Kept { dropped }, draw_state(device));
+        Ok(self.numel() == 0 || (self.is_contiguous() && is_made()?))
     }
 
     /// Random integers from `low` to `high`, `high` excluded.

@@ -36,7 +36,7 @@ const CALLS: &[Call] = &[
     ("a sum over a dimension that is not there", || {
         Sum { dims: [0usize].into_iter().collect(), keep: false, dtype: None }.call([&zeros(&[])]).map(drop)
     }),
-    ("a softmax along nothing", || SafeSoftmax { dim: usize::MAX }.call([&zeros(&[2])]).map(drop)),
+    ("a softmax along nothing", || SafeSoftmax { dim: usize::MAX.into() }.call([&zeros(&[2])]).map(drop)),
     ("an index into itself", || {
         let table = zeros(&[3, 2]);
         table.embedding_renorm_(&table.narrow(0, 0, 0)?, 1.0, 2.0)

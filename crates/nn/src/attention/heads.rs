@@ -1,6 +1,7 @@
 //! The attention of each head.
 
 use super::mask::Masks;
+use super::project::Projections;
 use super::{Attend, MultiheadAttention};
 use crate::{Parameter, functional};
 use cresset_tensor::ops::{Attention, Dropped};
@@ -8,41 +9,28 @@ use cresset_tensor::{Result, Tensor};
 
 impl MultiheadAttention {
     /// What all heads give together, projected to `[steps, batch, embed_dim]`, and the weights if they are wanted.
-    pub(super) fn attend(
-        &self,
-        input: Attend<'_>,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mut masks: Masks,
-    ) -> Result<(Tensor, Option<Tensor>)> {
-        let (steps, batch) = (query.shape()[0], query.shape()[1]);
-        let (key, value) = match (&self.bias_k, &self.bias_v) {
-            (Some(bias_k), Some(bias_v)) => {
-                masks.see_one_more()?;
-                (with_row(&key, bias_k, batch)?, with_row(&value, bias_v, batch)?)
-            }
-            _ => (key, value),
-        };
+    pub(super) fn attend(&self, input: Attend<'_>, masks: &Masks) -> Result<(Tensor, Option<Tensor>)> {
+        let [batch, steps, keys] = self.sizes(input);
+        let Projections { query, mut key, mut value } = self.project(input)?;
+        let mut masks = masks.of_heads(input, steps, keys)?;
+        if let (Some(bias_k), Some(bias_v)) = (&self.bias_k, &self.bias_v) {
+            key = with_row(&key, bias_k, batch)?;
+            value = with_row(&value, bias_v, batch)?;
+            masks.see_one_more()?;
+        }
         let [query, mut key, mut value] = [self.heads(&query)?, self.heads(&key)?, self.heads(&value)?];
         if self.add_zero_attn {
+            key = with_zeros(&key)?;
+            value = with_zeros(&value)?;
             masks.see_one_more()?;
-            let zeros = Tensor::zeros([key.shape()[0], 1, key.shape()[2]], (key.dtype(), key.device()))?;
-            key = Tensor::cat(&[&key, &zeros], 1)?;
-            value = Tensor::cat(&[&value, &zeros], 1)?;
         }
-        let rows = [steps * batch, self.embed_dim];
-        if !input.need_weights {
-            let out = self.fused(&query, &key, &value, masks, batch)?;
-            let out = self.projected(&out.permute(&[2, 0, 1, 3])?.reshape(rows)?)?;
-            return Ok((out.view([steps, batch, self.embed_dim])?, None));
+        if input.need_weights {
+            return self.weighted(input, [&query, &key, &value], masks);
         }
-        let (out, weights) = self.weighted(&query, &key, &value, masks)?;
-        let out = self.projected(&out.transpose(0, 1)?.contiguous()?.view(rows)?)?;
-        let out = out.view([steps, batch, self.embed_dim])?;
-        let weights = weights.view([batch, self.num_heads, steps, key.shape()[1]])?;
-        let averaged = input.average_attn_weights;
-        Ok((out, Some(if averaged { weights.mean_dims(&[1], false)? } else { weights })))
+        let mut out = self.fused([&query, &key, &value], &mut masks, batch)?;
+        out = out.permute(&[2, 0, 1, 3])?.reshape([steps * batch, self.embed_dim])?;
+        out = self.projected(&out)?;
+        Ok((out.view([steps, batch, self.embed_dim])?, None))
     }
 
     /// Rows as they are given out.
@@ -60,55 +48,55 @@ impl MultiheadAttention {
 
     fn weighted(
         &self,
-        query: &Tensor,
-        key: &Tensor,
-        value: &Tensor,
-        masks: Masks,
-    ) -> Result<(Tensor, Tensor)> {
+        input: Attend<'_>,
+        [query, key, value]: [&Tensor; 3],
+        mut masks: Masks,
+    ) -> Result<(Tensor, Option<Tensor>)> {
+        let [batch, steps, _] = self.sizes(input);
+        let (heads, keys) = (self.num_heads, key.shape()[1]);
+        let mask = masks.join(batch, heads, keys)?;
         let query = query.mul((1.0 / query.shape()[2] as f64).sqrt())?;
-        let key = key.transpose(-2, -1)?;
-        let scores = match masks.joined()? {
-            Some(mask) => mask.baddbmm(&query, &key)?,
-            None => query.bmm(&key)?,
+        let scores = match mask {
+            Some(mask) => mask.baddbmm(&query, &key.transpose(-2, -1)?)?,
+            None => query.bmm(&key.transpose(-2, -1)?)?,
         };
         let mut weights = scores.softmax(-1)?;
+        drop(scores);
         if self.dropping() > 0.0 {
             weights = functional::dropout(&weights, self.dropping(), true)?;
         }
-        Ok((weights.bmm(value)?, weights))
+        let mut out = weights.bmm(value)?;
+        out = out.transpose(0, 1)?.reshape([steps * batch, self.embed_dim])?;
+        out = self.projected(&out)?;
+        out = out.view([steps, batch, self.embed_dim])?;
+        weights = weights.view([batch, heads, steps, keys])?;
+        if input.average_attn_weights {
+            weights = weights.mean_dims(&[1], false)?;
+        }
+        Ok((out, Some(weights)))
     }
 
-    fn fused(
-        &self,
-        query: &Tensor,
-        key: &Tensor,
-        value: &Tensor,
-        masks: Masks,
-        batch: usize,
-    ) -> Result<Tensor> {
+    fn fused(&self, [query, key, value]: [&Tensor; 3], masks: &mut Masks, batch: usize) -> Result<Tensor> {
         let apart = |x: &Tensor| x.view([batch, self.num_heads, x.shape()[1], x.shape()[2]]);
         let (is_causal, p) = (masks.is_causal, self.dropping());
         // Keys that were added come last, where a causal query would not see them.
         let is_plain = self.added_keys() == 0;
-        let mask = match masks.joined()? {
+        let mask = match masks.join(batch, self.num_heads, key.shape()[1])? {
             Some(mask) if mask.shape()[0] == 1 => Some(mask.unsqueeze(0)?),
-            Some(mask) => Some(apart(&mask)?),
+            Some(mask) => {
+                Some(mask.view([batch as isize, self.num_heads as isize, -1, key.shape()[1] as isize])?)
+            }
             None if is_causal && !is_plain => Some(seen(query, key, self.added_keys())?),
             None => None,
         };
         let causal = is_causal && is_plain;
         let [query, key, value] = [apart(query)?, apart(key)?, apart(value)?];
         let mut how = Attention { mask: mask.as_ref(), causal, ..Attention::default() };
-        let out = if p > 0.0 && p < 1.0 {
-            let shape = [batch, self.num_heads, query.shape()[2], key.shape()[2]];
-            let kept = Tensor::rand(shape, (query.dtype(), query.device()))?.ge(p)?;
-            how.dropout = Some(Dropped { probability: p, kept: &kept });
-            query.scaled_dot_product_attention(&key, &value, how)?
-        } else {
-            let out = query.scaled_dot_product_attention(&key, &value, how)?;
-            if p == 1.0 { out.mul(0.0)? } else { out }
-        };
-        Ok(out)
+        if p > 0.0 && p < 1.0 {
+            how.dropout = Some(Dropped { probability: p, kept: None });
+        }
+        let out = query.scaled_dot_product_attention(&key, &value, how)?;
+        if p == 1.0 { out.mul(0.0) } else { Ok(out) }
     }
 
     fn added_keys(&self) -> usize {
@@ -118,9 +106,13 @@ impl MultiheadAttention {
 
 /// `[steps, batch, size]` with one more step, the same for all of the batch.
 fn with_row(x: &Tensor, row: &Parameter, batch: usize) -> Result<Tensor> {
-    let row = row.tensor();
-    let row = row.expand([1, batch, row.shape()[2]])?;
-    Tensor::cat(&[x, &row], 0)
+    Tensor::cat(&[x, &row.tensor().repeat([1, batch, 1])?], 0)
+}
+
+/// `[batch * heads, steps, size]` with one more step of zeros.
+fn with_zeros(x: &Tensor) -> Result<Tensor> {
+    let zeros = Tensor::zeros([x.shape()[0], 1, x.shape()[2]], (x.dtype(), x.device()))?;
+    Tensor::cat(&[x, &zeros], 1)
 }
 
 /// The causal mask of keys of which the last `added` are for all.

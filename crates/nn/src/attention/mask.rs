@@ -1,6 +1,7 @@
 //! Which keys a query sees, as numbers that are added to scores.
 
 use super::{Attend, NAME};
+use cresset_tensor::ops::Padding;
 use cresset_tensor::{Cause, DType, Error, Options, Result, Tensor};
 
 /// The mask of `size` steps each of which sees only itself and those before: 0 where it sees, and
@@ -13,56 +14,78 @@ pub fn causal_mask(size: usize, options: impl Into<Options>) -> Result<Tensor> {
 pub(super) struct Masks {
     /// `[1 or batch * heads, queries, keys]`
     attn: Option<Tensor>,
-    /// `[batch * heads, 1, keys]`
+    /// `[batch, keys]`
     padding: Option<Tensor>,
     pub(super) is_causal: bool,
 }
 
 impl Masks {
-    pub(super) fn new(heads: usize, input: Attend<'_>, [batch, queries, keys]: [usize; 3]) -> Result<Masks> {
+    /// The masks that are given, as numbers of the type that queries have.
+    pub(super) fn given(
+        input: Attend<'_>,
+        heads: usize,
+        [batch, queries, keys]: [usize; 3],
+    ) -> Result<Masks> {
         let like = input.query;
-        // As in torch, the hint alone is enough where nothing else is asked for.
-        let is_causal = input.is_causal && !input.need_weights && input.key_padding_mask.is_none();
-        let attn = match input.attn_mask {
-            _ if is_causal => None,
-            Some(mask) => Some(attn_mask(mask, like, [batch * heads, queries, keys])?),
-            None if input.is_causal => {
-                let ones = Tensor::full([queries, keys], f64::NEG_INFINITY, (like.dtype(), like.device()))?;
-                Some(ones.triu(1)?.unsqueeze(0)?)
+        let padding = match input.key_padding_mask {
+            Some(mask) => {
+                let expected: &[usize] = if like.dim() == 3 { &[batch, keys] } else { &[keys] };
+                check("key_padding_mask", mask, &[expected])?;
+                Some(added(mask, like.dtype())?)
             }
             None => None,
         };
-        let padding = input.key_padding_mask.map(|mask| {
-            let is_batch = like.dim() == 3;
-            let expected: &[usize] = if is_batch { &[batch, keys] } else { &[keys] };
-            check("key_padding_mask", mask, &[expected])?;
-            let mask = added(mask, like)?.reshape([batch, 1, 1, keys])?;
-            mask.expand([batch, heads, 1, keys])?.reshape([batch * heads, 1, keys])
-        });
-        Ok(Masks { attn, padding: padding.transpose()?, is_causal })
+        let attn = match input.attn_mask {
+            Some(mask) => {
+                check("attn_mask", mask, &[&[queries, keys], &[batch * heads, queries, keys]])?;
+                Some(added(mask, like.dtype())?)
+            }
+            None => None,
+        };
+        Ok(Masks { attn, padding, is_causal: input.is_causal })
+    }
+
+    /// The masks as heads see them. As in torch, that a query sees only keys up to its own position is enough
+    /// where nothing else is asked for; otherwise it is a mask like others.
+    pub(super) fn of_heads(&self, input: Attend<'_>, queries: usize, keys: usize) -> Result<Masks> {
+        let like = input.query;
+        let padding = match &self.padding {
+            Some(mask) if like.dim() == 2 => Some(mask.unsqueeze(0)?),
+            padding => padding.clone(),
+        };
+        let is_causal = self.is_causal && !input.need_weights && padding.is_none();
+        let attn = match &self.attn {
+            _ if is_causal => None,
+            Some(mask) if mask.dim() == 2 => Some(mask.unsqueeze(0)?),
+            None if self.is_causal => {
+                let ones = Tensor::full([queries, keys], f64::NEG_INFINITY, (like.dtype(), like.device()))?;
+                Some(ones.triu(1)?.unsqueeze(0)?)
+            }
+            attn => attn.clone(),
+        };
+        Ok(Masks { attn, padding, is_causal })
     }
 
     /// Lets all queries see one more key.
     pub(super) fn see_one_more(&mut self) -> Result<()> {
         for mask in [&mut self.attn, &mut self.padding].into_iter().flatten() {
-            *mask = mask.constant_pad_nd(&[0, 1], 0.0)?;
+            *mask = mask.pad(&[0, 1], Padding::Zeros)?;
         }
         Ok(())
     }
 
-    /// Both masks in one.
-    pub(super) fn joined(self) -> Result<Option<Tensor>> {
-        match (self.attn, self.padding) {
-            (Some(attn), Some(padding)) => attn.add(&padding).map(Some),
-            (attn, padding) => Ok(attn.or(padding)),
+    /// Both masks in one: `[1 or batch * heads, queries or 1, keys]`.
+    pub(super) fn join(&mut self, batch: usize, heads: usize, keys: usize) -> Result<Option<&Tensor>> {
+        if let Some(padding) = self.padding.take() {
+            let spread = padding.view([batch, 1, 1, keys])?.expand([-1, heads as isize, -1, -1])?;
+            let padding = spread.reshape([batch * heads, 1, keys])?;
+            self.attn = Some(match self.attn.take() {
+                Some(attn) => attn.add(&padding)?,
+                None => padding,
+            });
         }
+        Ok(self.attn.as_ref())
     }
-}
-
-fn attn_mask(mask: &Tensor, like: &Tensor, [all, queries, keys]: [usize; 3]) -> Result<Tensor> {
-    check("attn_mask", mask, &[&[queries, keys], &[all, queries, keys]])?;
-    let mask = added(mask, like)?;
-    if mask.dim() == 2 { mask.unsqueeze(0) } else { Ok(mask) }
 }
 
 fn check(name: &str, mask: &Tensor, allowed: &[&[usize]]) -> Result<()> {
@@ -79,9 +102,12 @@ fn check(name: &str, mask: &Tensor, allowed: &[&[usize]]) -> Result<()> {
 }
 
 /// A mask as what is added: negative infinity where a mask of bool is true.
-fn added(mask: &Tensor, like: &Tensor) -> Result<Tensor> {
+pub(crate) fn added(mask: &Tensor, dtype: DType) -> Result<Tensor> {
     if mask.dtype() != DType::Bool {
-        return mask.to_dtype(like.dtype());
+        let differs = mask.dtype().is_float() && mask.dtype() != dtype;
+        return if differs { mask.to_dtype(dtype) } else { Ok(mask.clone()) };
     }
-    Tensor::zeros(mask.shape(), (like.dtype(), like.device()))?.masked_fill(mask, f64::NEG_INFINITY)
+    let added = mask.zeros_like_with(dtype)?;
+    added.masked_fill_(mask, f64::NEG_INFINITY)?;
+    Ok(added)
 }

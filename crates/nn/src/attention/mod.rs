@@ -9,7 +9,8 @@ use crate::inputs::inputs;
 use crate::{Forward, Hooks, Linear, Module, Parameter, Training};
 use cresset_tensor::{Cause, Error, Result, Tensor};
 use mask::Masks;
-use project::{Projections, row};
+pub(crate) use mask::added;
+use project::row;
 
 pub use mask::causal_mask;
 
@@ -157,6 +158,14 @@ impl MultiheadAttention {
         if self.training.is_on() { self.dropout } else { 0.0 }
     }
 
+    /// How many samples, queries and keys are given.
+    fn sizes(&self, Attend { query, key, .. }: Attend<'_>) -> [usize; 3] {
+        let is_batch = query.dim() == 3;
+        let steps = usize::from(is_batch && self.batch_first);
+        let batch = if is_batch { query.shape()[1 - steps] } else { 1 };
+        [batch, query.shape()[steps], key.shape()[steps]]
+    }
+
     fn check(&self, Attend { query, key, value, .. }: Attend<'_>) -> Result<()> {
         let refused = |text: std::fmt::Arguments<'_>| Err(Error::new(Cause::Shape, NAME, text));
         let shapes = [query, key, value].map(Tensor::shape);
@@ -191,10 +200,8 @@ impl Forward<Attended> for MultiheadAttention {
     fn forward(&self, input: Attend<'_>) -> Result<(Tensor, Option<Tensor>)> {
         self.check(input)?;
         let is_batch = input.query.dim() == 3;
-        let Projections { query, key, value } = self.project(input)?;
-        let (steps, batch) = (query.shape()[0], query.shape()[1]);
-        let masks = Masks::new(self.num_heads, input, [batch, steps, input_keys(self, input)])?;
-        let (out, weights) = self.attend(input, query, key, value, masks)?;
+        let masks = Masks::given(input, self.num_heads, self.sizes(input))?;
+        let (out, weights) = self.attend(input, &masks)?;
         let out = match (is_batch, self.batch_first) {
             (false, _) => out.squeeze_dim(1)?,
             (true, true) => out.transpose(1, 0)?,
@@ -203,10 +210,4 @@ impl Forward<Attended> for MultiheadAttention {
         let weights = weights.map(|weights| if is_batch { Ok(weights) } else { weights.squeeze_dim(0) });
         Ok((out, weights.transpose()?))
     }
-}
-
-/// How many keys are given.
-fn input_keys(attention: &MultiheadAttention, input: Attend<'_>) -> usize {
-    let by_batch = input.key.dim() == 3 && attention.batch_first;
-    input.key.shape()[usize::from(by_batch)]
 }

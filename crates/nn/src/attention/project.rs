@@ -2,6 +2,7 @@
 
 use super::{Attend, MultiheadAttention};
 use crate::{Parameter, init};
+use cresset_dispatch::observe;
 use cresset_tensor::{Result, Tensor};
 
 /// Queries, keys and values, `[steps, batch, embed_dim]` each.
@@ -37,7 +38,9 @@ impl MultiheadAttention {
             (_, true) => x.transpose(1, 0),
             _ => Ok(x.clone()),
         };
-        let (one, two) = (input.query.same_as(input.key), input.key.same_as(input.value));
+        // Torch does not know its own any more once a batch is made of each, and a trace shows it.
+        let known = input.query.dim() == 3 || !observe::is_watched();
+        let (one, two) = (known && input.query.same_as(input.key), known && input.key.same_as(input.value));
         let query = steps_first(input.query)?;
         let key = if one { query.clone() } else { steps_first(input.key)? };
         let value = if two { key.clone() } else { steps_first(input.value)? };

@@ -120,13 +120,6 @@ impl Target {
             Input => x.mul_(factor).map(|()| x.clone()),
         }
     }
-
-    fn add(self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        match self {
-            New => x.add(other),
-            Input => x.add_(other).map(|()| x.clone()),
-        }
-    }
 }
 
 /// The shape of one number per channel.
@@ -149,7 +142,12 @@ fn span(
 
 /// Ones where something is kept, and zeros elsewhere.
 fn kept(input: &Tensor, p: f64, shape: &[usize]) -> Result<Tensor> {
-    Tensor::kept(p, shape, (input.dtype(), input.device()))
+    let kept = match shape == input.shape() {
+        true => input.empty_like()?,
+        false => input.new_empty(shape, ())?,
+    };
+    kept.bernoulli_(1.0 - p)?;
+    Ok(kept)
 }
 
 fn thinned(
@@ -166,9 +164,11 @@ fn thinned(
         return Ok(input.clone());
     }
     if p == 1.0 {
-        return into.mul(input, 0.0);
+        return into.mul(input, &Tensor::zeros([], (input.dtype(), input.device()))?);
     }
-    into.mul(input, &kept(input, p, shape)?.div(1.0 - p)?)
+    let noise = kept(input, p, shape)?;
+    noise.div_(1.0 - p)?;
+    into.mul(input, &noise)
 }
 
 fn alpha_thinned(
@@ -185,13 +185,18 @@ fn alpha_thinned(
         return Ok(input.clone());
     }
     if p == 1.0 {
-        return into.mul(input, 0.0);
+        return into.mul(input, &Tensor::zeros([], (input.dtype(), input.device()))?);
     }
     /// Minus the limit of Selu: its scale times its alpha.
     const LIMIT: f64 = 1.758_099_340_847_376_6;
     let a = ((LIMIT * LIMIT * p + 1.0) * (1.0 - p)).sqrt().recip();
-    let kept = kept(input, p, shape)?;
+    let noise = kept(input, p, shape)?;
     // Where something is dropped stands -LIMIT, scaled; and what keeps the mean at 0 everywhere.
-    let shift = kept.sub(1.0)?.mul(LIMIT * a)?.add(LIMIT * a * p)?;
-    into.add(&into.mul(input, &kept.mul(a)?)?, &shift)
+    let shift = noise.add(-1)?;
+    shift.mul_(LIMIT * a)?;
+    shift.add_(LIMIT * a * p)?;
+    noise.mul_(a)?;
+    let out = into.mul(input, &noise)?;
+    out.add_(&shift)?;
+    Ok(out)
 }

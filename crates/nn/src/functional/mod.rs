@@ -91,7 +91,9 @@ pub fn triplet_margin_with_distance_loss(
     if swap {
         far = far.minimum(&distance(positive, negative)?)?;
     }
-    let lacking = near.sub(&far)?.add(margin)?.clamp_min(0)?;
+    let mut lacking = near.add(margin)?;
+    lacking = lacking.sub(&far)?;
+    lacking = lacking.clamp_min(0)?;
     match reduction {
         Reduction::None => Ok(lacking),
         Reduction::Mean => lacking.mean(),

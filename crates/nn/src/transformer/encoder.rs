@@ -1,7 +1,7 @@
 //! Reading one sequence.
 
 use super::feed::feed_forward;
-use super::{Activation, options};
+use super::{Activation, added, options};
 use crate::check::positive;
 use crate::inputs::inputs;
 use crate::{Attend, Dropout, Forward, Hooks, LayerNorm, Linear, Module, MultiheadAttention};
@@ -100,6 +100,8 @@ impl Forward<Encoded> for TransformerEncoderLayer {
     type Output = Tensor;
 
     fn forward(&self, input: Encode<'_>) -> Result<Tensor> {
+        let (padding, mask) = (added(input.src_key_padding_mask, input.src)?, added(input.mask, input.src)?);
+        let input = input.src_key_padding_mask(padding.as_ref()).mask(mask.as_ref());
         let x = input.src;
         if self.norm_first {
             let x = x.add(&self.attend(&self.norm1.call(x)?, input)?)?;
@@ -144,6 +146,8 @@ impl Forward<Encoded> for TransformerEncoder {
     type Output = Tensor;
 
     fn forward(&self, input: Encode<'_>) -> Result<Tensor> {
+        let (padding, mask) = (added(input.src_key_padding_mask, input.src)?, added(input.mask, input.src)?);
+        let input = input.src_key_padding_mask(padding.as_ref()).mask(mask.as_ref());
         let mut x = input.src.clone();
         for layer in &self.layers {
             x = layer.call(Encode { src: &x, ..input })?;

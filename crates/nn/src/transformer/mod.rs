@@ -16,6 +16,11 @@ pub use whole::{Transform, Transformed, Transformer};
 use cresset_tensor::{Result, Tensor};
 use std::sync::Arc;
 
+/// A mask that is given, as what is added to scores, so that not every layer makes it anew.
+fn added(mask: Option<&Tensor>, like: &Tensor) -> Result<Option<Tensor>> {
+    mask.map(|mask| crate::attention::added(mask, like.dtype())).transpose()
+}
+
 /// A function between two layers, shared by all layers of a stack.
 type Activation = Arc<dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync>;
 

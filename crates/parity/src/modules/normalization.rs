@@ -1,5 +1,6 @@
 //! Normalization and dropout.
 
+use super::activation::written;
 use super::{Entry, Made};
 use crate::arguments::KEYWORD;
 use cresset_nn::*;
@@ -29,11 +30,7 @@ macro_rules! instance {
 }
 
 macro_rules! dropout {
-    ($name:ident, $a:ident) => {{
-        // Only the values count here, and not where they are written.
-        $a.or(1, "inplace", false)?;
-        Made::layer($name::new($a.or(0, "p", 0.5)?)?)
-    }};
+    ($name:ident, $a:ident) => {{ written($name::new($a.or(0, "p", 0.5)?)?, $a, 1) }};
 }
 
 pub(super) const MODULES: &[Entry] = &[

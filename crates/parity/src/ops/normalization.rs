@@ -57,13 +57,14 @@ pub(super) const OPS: &[Entry] = &[
         let mask = optional(a, 3, "attn_mask")?;
         let [query, key, value] = [a.get::<Tensor>(0, "query")?, a.get(1, "key")?, a.get(2, "value")?];
         let probability = a.or(4, "dropout_p", 0.0)?;
-        let kept = if probability == 0.0 { None } else { Some(kept(&query, &key, probability)?) };
+        let recorded = probability > 0.0 && a.is_recorded();
+        let kept = recorded.then(|| kept(&query, &key, probability)).transpose()?;
         let how = Attention {
             mask: mask.as_ref(),
             causal: a.or(5, "is_causal", false)?,
             scale: a.get(KEYWORD, "scale")?,
             grouped: a.or(KEYWORD, "enable_gqa", false)?,
-            dropout: kept.as_ref().map(|kept| Dropped { probability, kept }),
+            dropout: (probability > 0.0).then_some(Dropped { probability, kept: kept.as_ref() }),
         };
         query.scaled_dot_product_attention(&key, &value, how)
     }),

@@ -174,7 +174,7 @@ impl Machine {
                 let passed = operation.ordered(passed, &self.tensors);
                 let mut target = self.first(&passed)?;
                 let change = operation.entry.change().ok_or_else(|| fault("has no form in place"))?;
-                let arguments = Arguments::new(&passed, &self.tensors, self.shared.device);
+                let arguments = Arguments::new(&passed, &self.tensors, self.shared.device).fresh();
                 arguments.skip_first();
                 checked(change(&mut target, &arguments), &arguments)?;
                 // Some change what their handle sees, and not its elements.
@@ -183,7 +183,7 @@ impl Machine {
             }
             What::Call { operation, passed, to } => {
                 let passed = operation.ordered(passed, &self.tensors);
-                let arguments = Arguments::new(&passed, &self.tensors, self.shared.device);
+                let arguments = Arguments::new(&passed, &self.tensors, self.shared.device).fresh();
                 let given = checked(operation.entry.call(&arguments), &arguments)?;
                 self.give(to, given)
             }

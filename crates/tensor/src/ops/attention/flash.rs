@@ -1,6 +1,7 @@
 //! Attention on the host without a tensor of all scores.
 
-use super::{Attention, shared, shown, weights, widened};
+use super::formula::{shared, weights, widened};
+use super::{Attention, shown};
 use crate::autograd::Saves;
 use crate::ops::SoftmaxBackward;
 use crate::{Backward, Cause, DType, Error, Forward, Grads, Inputs as _, Key, Op, Result, Tensor, grads};
@@ -41,32 +42,16 @@ pub(super) fn attention(
         return Ok(None);
     }
     let op = FlashAttentionForCpu { causal: how.causal, scale: how.scale };
-    let added = match how.mask {
-        Some(mask) if mask.dtype() == DType::Bool && observe::is_watched() => {
-            Some(shown::added_mask(mask, query.dtype())?)
-        }
-        _ => None,
-    };
-    let given = added.as_ref().or(how.mask);
-    if query.dim() == 4 {
-        let [out, _] = op.call(([query, key, value], given))?;
-        return Ok(Some(out));
-    }
-    let [query, key, value] = [query.unsqueeze(0)?, key.unsqueeze(0)?, value.unsqueeze(0)?];
-    let mut mask = given.cloned();
-    while let Some(smaller) = mask.as_ref().filter(|mask| mask.dim() < 4) {
-        mask = Some(smaller.unsqueeze(0)?);
-    }
-    let [out, _] = op.call(([&query, &key, &value], mask.as_ref()))?;
-    out.squeeze_dim(0).map(Some)
+    let [out, _] = op.call(([query, key, value], how.mask))?;
+    Ok(Some(out))
 }
 
 /// Whether torch would take its kernel for these tensors.
-fn suits(query: &Tensor, key: &Tensor, value: &Tensor, how: Attention<'_>) -> bool {
+pub(super) fn suits(query: &Tensor, key: &Tensor, value: &Tensor, how: Attention<'_>) -> bool {
     let tensors = [query, key, value];
     let rank = query.dim();
     if how.dropout.is_some()
-        || !matches!(rank, 3 | 4)
+        || rank != 4
         || tensors.iter().any(|x| {
             x.device().key != Key::CPU
                 || x.dim() != rank
@@ -251,7 +236,8 @@ pub(super) fn second_gradients(
     let (key, value, to_key, to_value) = (key?, value?, to_key?, to_value?);
     let turned = |x: &Tensor| x.transpose(-2, -1);
     let softmax = SoftmaxBackward { dim: 3 };
-    let weights = weights(&query, &key, scale, mask, causal)?;
+    let how = Attention { mask, causal, scale: Some(scale), ..Attention::default() };
+    let weights = weights(&query, &key, how)?;
     let slopes = grad.matmul(&turned(&value)?)?;
     let pulls = to_query.matmul(&turned(&key)?)?.add(&query.matmul(&turned(&to_key)?)?)?.mul(scale)?;
     let sums = |x: &Tensor| weights.mul(x)?.sum_dims(&[3], true);

@@ -2,7 +2,7 @@
 
 use crate::{DType, Device, Layout, MemoryFormat, Result, Scalar, Tensor, cpu, shown};
 use cresset_dispatch::observe::Argument;
-use cresset_kernels::elementwise;
+use cresset_kernels::{Dims, elementwise};
 
 /// How many keys are taken at once.
 const KEYS: usize = 512;
@@ -37,26 +37,23 @@ pub(super) fn turn_back<const N: usize>(results: [&Tensor; N]) -> Result<()> {
 }
 
 /// A mask as the kernel repeats it: for all samples and heads, or for each.
-fn spread(mask: Option<&Tensor>) -> Result<()> {
+fn spread(mask: Option<&Tensor>, query: &Tensor, key: &Tensor) -> Result<()> {
     let Some(mask) = mask else { return Ok(()) };
-    let mask =
-        if mask.dim() == 2 { mask.view([1, 1, mask.shape()[0], mask.shape()[1]])? } else { mask.clone() };
-    mask.expand(mask.shape()).map(drop)
+    let missing = std::iter::repeat_n(1, 4 - mask.dim());
+    let mask = mask.view(missing.chain(mask.shape().iter().copied()).collect::<Dims>())?;
+    let [samples, heads] = [mask.shape()[0], mask.shape()[1]];
+    mask.expand([samples, heads, query.shape()[2], key.shape()[2]]).map(drop)
 }
 
-/// What torch adds to the scores in the place of a mask of truths: 0 where a key is seen.
-pub(super) fn added_mask(mask: &Tensor, dtype: DType) -> Result<Tensor> {
+/// A number as a tensor of the host, by a call that leaves its layout open.
+pub(super) fn number(value: f64, dtype: DType) -> Result<Tensor> {
     let none = Argument::None;
-    let lowest = Argument::Float(f64::NEG_INFINITY);
-    let more = [lowest, shown::dtype_code(dtype), none, shown::HOST, none];
-    let unnumbered = shown::inside();
-    let lowest = shown::within("aten::scalar_tensor", shown::NOTHING, &more, || {
+    let more = [Argument::Float(value), shown::dtype_code(dtype), none, shown::HOST, none];
+    shown::within("aten::scalar_tensor", shown::NOTHING, &more, || {
         let out = Tensor::uninit(&[], dtype, Device::CPU)?;
-        cpu::change(&out, [], |out, []| elementwise::fill(Scalar::Float(f64::NEG_INFINITY), out))?;
+        cpu::change(&out, [], |out, []| elementwise::fill(Scalar::Float(value), out))?;
         Ok(out)
-    })?;
-    drop(unnumbered);
-    mask.choose(0.0, &lowest)
+    })
 }
 
 /// Memory of `[batch, rows, heads, ..]`, seen as `[batch, heads, rows, ..]`.
@@ -75,7 +72,7 @@ pub(super) fn room([query, key, value]: [&Tensor; 3], mask: Option<&Tensor>) -> 
     turn(&[&out])?;
     let sums = seen_turned(shown::empty(&[batch, rows, heads], sums_dtype)?);
     turn(&[query, key, value])?;
-    spread(mask)?;
+    spread(mask, query, key)?;
     let (rows, keys) = (queries(rows), key.shape()[2].min(KEYS));
     let scores = shown::empty(&[shown::THREADS, rows * (keys + 2 + width)], sums_dtype)?;
     let narrow = if query.dtype() == sums_dtype { 0 } else { keys };
@@ -94,7 +91,7 @@ pub(super) fn gradient_room(tensors: [&Tensor; 6], mask: Option<&Tensor>) -> Res
     let room = [zeros(query)?, zeros(key)?, zeros(value)?];
     let turned = Tensor::from_parts(grad.storage().clone(), grad.layout().transpose(1, 2), grad.dtype());
     let _grad = turned.contiguous()?;
-    spread(mask)?;
+    spread(mask, query, key)?;
     let (rows, keys) = (queries(query.shape()[2]), key.shape()[2].min(KEYS));
     let sums_dtype = sums_dtype(query);
     let scores = shown::empty(&[shown::THREADS, 2 * rows * keys], sums_dtype)?;
