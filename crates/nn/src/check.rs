@@ -44,6 +44,12 @@ pub(crate) fn refused(layer: &'static str, text: impl Display) -> Error {
     Error::new(Cause::Argument, layer, text)
 }
 
+/// What a call gave; if it failed, what `check` has against the input, which says more than the operator.
+/// Checked afterwards, a profile shows the call that failed.
+pub(crate) fn explained<T>(result: Result<T>, check: impl FnOnce() -> Result<()>) -> Result<T> {
+    result.or_else(|error| check().and(Err(error)))
+}
+
 /// Refuses an input that is not of one of the `ranks`.
 pub(crate) fn rank(layer: &'static str, input: &Tensor, ranks: &[usize]) -> Result<()> {
     if ranks.contains(&input.dim()) {

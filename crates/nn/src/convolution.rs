@@ -136,8 +136,6 @@ impl<const D: usize> Windows<D> {
         how: Convolve,
         output_padding: [usize; D],
     ) -> Result<Tensor> {
-        check::rank(self.layer, x, &[D + 1, D + 2])?;
-        check::size(self.layer, "channels", x, x.dim() - D - 1, self.channels[0])?;
         let mut convolving = Convolving {
             stride: signed(&self.stride),
             padding: match &self.padding {
@@ -154,12 +152,19 @@ impl<const D: usize> Windows<D> {
             PaddingMode::Replicate => Some(Padding::Replicate),
             PaddingMode::Circular => Some(Padding::Circular),
         };
-        let padded = around.map(|with| x.pad(&self.edges(), with)).transpose()?;
+        let check = || {
+            check::rank(self.layer, x, &[D + 1, D + 2])?;
+            check::size(self.layer, "channels", x, x.dim() - D - 1, self.channels[0])
+        };
+        let padded = check::explained(around.map(|with| x.pad(&self.edges(), with)).transpose(), check)?;
         if padded.is_some() {
             convolving.padding = Margin::By(signed(&[0; D]));
         }
         let bias = bias.map(Parameter::tensor);
-        how(padded.as_ref().unwrap_or(x), &weight.tensor(), bias.as_ref(), &convolving)
+        check::explained(
+            how(padded.as_ref().unwrap_or(x), &weight.tensor(), bias.as_ref(), &convolving),
+            check,
+        )
     }
 
     /// What is to be added to the end of the output so that it has the given sizes.

@@ -1,6 +1,6 @@
 //! Fully connected layers.
 
-use crate::check::{positive, size};
+use crate::check::{explained, positive, size};
 use crate::{Forward, Hooks, Module, Parameter, init};
 use cresset_tensor::{Result, Tensor};
 
@@ -44,8 +44,10 @@ impl Forward for Linear {
 
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let weight = self.weight.tensor();
-        size("Linear", "features", input, input.dim().saturating_sub(1), weight.shape()[1])?;
-        input.linear(&weight, self.bias.as_ref().map(Parameter::tensor).as_ref())
+        let output = input.linear(&weight, self.bias.as_ref().map(Parameter::tensor).as_ref());
+        explained(output, || {
+            size("Linear", "features", input, input.dim().saturating_sub(1), weight.shape()[1])
+        })
     }
 }
 
