@@ -2,8 +2,8 @@
 
 use crate::scope::{More, listed};
 use crate::state::State;
-use cresset_dispatch::observe;
-use cresset_tensor::{DType, Result, Tensor};
+use cresset_dispatch::observe::{self, Argument};
+use cresset_tensor::{DType, Result, Tensor, composite, no_grad};
 
 /// Changes each tensor of a list.
 pub(crate) fn each(
@@ -45,6 +45,15 @@ pub(crate) fn map_by(
     list.iter().enumerate().map(|(i, tensor)| compute(i, tensor)).collect()
 }
 
+/// Fills each tensor of a list with zeros. Unlike a step, this is not kept from being recorded.
+pub(crate) fn zero(list: &[Tensor]) -> Result<()> {
+    let told: Vec<_> = list.iter().map(Tensor::argument).collect();
+    let none: [&Tensor; 0] = [];
+    let _span = composite("aten::_foreach_zero_", none, |visit| visit(Argument::Tensors(&told)));
+    let _inside = no_grad();
+    list.iter().try_for_each(Tensor::zero_)
+}
+
 /// The larger of each element and that of another list, in place.
 pub(crate) fn maximum(list: &[Tensor], others: &[Tensor]) -> Result<()> {
     each_by("aten::_foreach_maximum_", list, &[More::List(others)], |i, one| one.clamp_min_(&others[i]))
@@ -67,20 +76,24 @@ pub(crate) fn count(states: &mut [&mut State]) -> Result<Vec<f64>> {
     Ok(states.iter_mut().map(|state| state.numbers[0].count() as f64).collect())
 }
 
-/// The gradients with their sign, and with the pull of a decay that is not decoupled.
-pub(crate) fn towards(
+/// The gradients with their sign.
+pub(crate) fn turned_all(grads: Vec<Tensor>, maximize: bool) -> Result<Vec<Tensor>> {
+    if maximize { map("aten::_foreach_neg", &grads, |_, grad| grad.neg()) } else { Ok(grads) }
+}
+
+/// The gradients with the pull of a decay that is not decoupled. Where they were `turned` they are the
+/// step's own, and change in place.
+pub(crate) fn pulled_all(
     grads: Vec<Tensor>,
     parameters: &[Tensor],
-    maximize: bool,
+    turned: bool,
     decay: f64,
 ) -> Result<Vec<Tensor>> {
-    let grads = if maximize { map("aten::_foreach_neg", &grads, |_, grad| grad.neg())? } else { grads };
     if decay == 0.0 {
         return Ok(grads);
     }
     let more = [More::List(parameters), More::Float(decay)];
-    // Gradients that were turned are our own already.
-    if maximize {
+    if turned {
         each_by("aten::_foreach_add_", &grads, &more, |i, grad| grad.add_scaled_(&parameters[i], decay))?;
         return Ok(grads);
     }

@@ -39,6 +39,7 @@ pub(crate) fn scope(name: &'static str, tensors: impl Fn(&mut dyn FnMut(Role, &T
 pub(crate) enum More<'a> {
     List(&'a [Tensor]),
     Tensor(Option<&'a Tensor>),
+    Bool(bool),
     Int(i64),
     Float(f64),
     Floats(&'a [f64]),
@@ -55,6 +56,7 @@ impl More<'_> {
             More::Tensor(tensor) => {
                 visit(tensor.map_or(Argument::None, |one| Argument::Tensor(one.argument())))
             }
+            More::Bool(truth) => visit(Argument::Bool(truth)),
             More::Int(number) => visit(Argument::Int(number)),
             More::Float(number) => visit(Argument::Float(number)),
             More::Scalar(Scalar::Int(number)) => visit(Argument::Int(number)),

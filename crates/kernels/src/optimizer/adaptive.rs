@@ -6,8 +6,12 @@ use crate::Float;
 /// Numbers of one step of Adagrad. It keeps the sum of squares of gradients.
 #[derive(Clone, Copy, Debug)]
 pub struct AdagradStep {
-    /// Learning rate of this step.
+    /// Learning rate of the first step.
     pub lr: f64,
+    /// How fast the learning rate falls.
+    pub lr_decay: f64,
+    /// The number of this step, from 1.
+    pub step: u64,
     /// Keeps the divisor from zero.
     pub eps: f64,
     /// Pull of parameters towards zero.
@@ -24,6 +28,13 @@ struct Adagrad<T> {
     sign: T,
 }
 
+impl AdagradStep {
+    /// The learning rate of this step.
+    pub fn rate(&self) -> f64 {
+        self.lr / (1.0 + (self.step as f64 - 1.0) * self.lr_decay)
+    }
+}
+
 impl Rule for AdagradStep {
     fn states(&self) -> usize {
         1
@@ -31,7 +42,7 @@ impl Rule for AdagradStep {
 
     fn apply<T: Float>(&self, param: &mut [T], grad: &[T], states: &mut [&mut [T]]) {
         let adagrad = Adagrad {
-            lr: T::narrow(-self.lr),
+            lr: T::narrow(-self.rate()),
             eps: T::narrow(self.eps),
             decay: T::narrow(self.weight_decay),
             sign: sign(self.maximize),

@@ -95,7 +95,7 @@ fn adagrad(step: AdagradStep, param: &Tensor, grad: &Tensor, sum: &Tensor) -> Re
     let divisor = beside(param, param.shape(), param.dtype())?;
     aclnn::sqrt(sum, &divisor)?;
     aclnn::inplace_adds(&divisor, Scalar::Float(step.eps), super::ONE)?;
-    aclnn::inplace_addcdiv(param, &grad, &divisor, Scalar::Float(-step.lr))
+    aclnn::inplace_addcdiv(param, &grad, &divisor, Scalar::Float(-step.rate()))
 }
 
 /// How far a running mean of `count` numbers is from its limit.

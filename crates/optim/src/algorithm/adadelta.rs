@@ -3,7 +3,7 @@
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, each_by, kept, map_by, towards};
+use crate::foreach::{count, each, each_by, kept, map_by, pulled_all, turned_all};
 use crate::scope::More;
 use crate::state::State;
 use crate::value::{check as check_number, not_negative, options};
@@ -68,7 +68,8 @@ impl Algorithm for AdadeltaOptions {
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
         count(states)?;
-        let grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
+        let grads = turned_all(grads, self.maximize)?;
+        let grads = pulled_all(grads, parameters, self.maximize, self.weight_decay)?;
         let [squares, sizes] = [kept(states, SQUARE)?, kept(states, STEPS)?];
         let fresh = 1.0 - self.rho;
         let (kept, eps) = ([More::Float(self.rho)], [More::Float(self.eps)]);

@@ -3,12 +3,12 @@
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each_by, kept, map, map_by, towards};
+use crate::foreach::{count, each_by, kept, map, map_by, pulled_all, turned_all};
 use crate::scope::More;
 use crate::state::State;
 use crate::value::{not_negative, options};
 use cresset_tensor::ops::{AdagradStep, FusedAdagrad};
-use cresset_tensor::{Result, Tensor};
+use cresset_tensor::{MemoryFormat, Result, Tensor};
 
 options! {
     /// The numbers of [`Adagrad`].
@@ -54,11 +54,12 @@ impl Algorithm for AdagradOptions {
     const STEP: &'static str = "Optimizer.step#Adagrad.step";
     const ZERO_GRAD: &'static str = "Optimizer.zero_grad#Adagrad.zero_grad";
     const TENSORS: &'static [&'static str] = &[SUM];
+    const FROM_THE_START: bool = true;
 
     fused_by!(FusedAdagrad, AdagradStep);
 
     fn first_tensor(&self, _name: &'static str, parameter: &Tensor, _grad: &Tensor) -> Result<Tensor> {
-        parameter.full_like(self.initial_accumulator_value)
+        parameter.full_like_with(self.initial_accumulator_value, MemoryFormat::Preserve)
     }
 
     fn single(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {
@@ -73,8 +74,9 @@ impl Algorithm for AdagradOptions {
     }
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let grads = turned_all(grads, self.maximize)?;
         let counts = count(states)?;
-        let grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
+        let grads = pulled_all(grads, parameters, self.maximize, self.weight_decay)?;
         let sums = kept(states, SUM)?;
         states.iter_mut().try_for_each(|state| state.numbers[0].read())?;
         let rates: Vec<f64> = counts.iter().map(|&count| -self.lr_at(count)).collect();
@@ -82,8 +84,14 @@ impl Algorithm for AdagradOptions {
         each_by("aten::_foreach_addcmul_", &sums, &more, |i, sum| sum.addcmul_(&grads[i], &grads[i], 1))?;
         let roots = map("aten::_foreach_sqrt", &sums, |_, sum| sum.sqrt())?;
         each_by("aten::_foreach_add_", &roots, &[More::Float(self.eps)], |_, root| root.add_(self.eps))?;
-        let by_rate = |i: usize, grad: &Tensor| grad.mul(rates[i]);
-        let steps = map_by("aten::_foreach_mul", &grads, &[More::Floats(&rates)], by_rate)?;
+        let by = [More::Floats(&rates)];
+        let steps = if self.maximize || self.weight_decay != 0.0 {
+            // Gradients that were turned or pulled are the step's own.
+            each_by("aten::_foreach_mul_", &grads, &by, |i, grad| grad.mul_(rates[i]))?;
+            grads
+        } else {
+            map_by("aten::_foreach_mul", &grads, &by, |i, grad| grad.mul(rates[i]))?
+        };
         let more = [More::List(&steps), More::List(&roots), More::Int(1)];
         each_by("aten::_foreach_addcdiv_", parameters, &more, |i, parameter| {
             parameter.addcdiv_(&steps[i], &roots[i], 1)
@@ -91,7 +99,8 @@ impl Algorithm for AdagradOptions {
     }
 
     fn rule(&self, state: &mut State) -> Result<AdagradStep> {
-        let lr = self.lr_at(state.numbers[0].count() as f64);
-        Ok(AdagradStep { lr, eps: self.eps, weight_decay: self.weight_decay, maximize: self.maximize })
+        let step = state.numbers[0].count();
+        let AdagradOptions { lr, lr_decay, eps, weight_decay, maximize, .. } = *self;
+        Ok(AdagradStep { lr, lr_decay, eps, weight_decay, maximize, step })
     }
 }

@@ -4,7 +4,7 @@ use super::moments::{MEAN, SQUARE, correction, decays, shrink_all, update, updat
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each_by, kept, map, maximum, towards};
+use crate::foreach::{count, each_by, kept, map, maximum, pulled_all, turned_all};
 use crate::scope::More;
 use crate::state::State;
 use crate::value::{check_betas, not_negative, options};
@@ -123,19 +123,20 @@ impl Numbers {
     }
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let grads = turned_all(grads, self.maximize)?;
         let (of_parameter, of_grad) = decays(self.weight_decay, self.decoupled);
         let counts = count(states)?;
-        let grads = towards(grads, parameters, self.maximize, of_grad)?;
+        let grads = pulled_all(grads, parameters, self.maximize, of_grad)?;
         shrink_all(parameters, self.lr, of_parameter)?;
         let [means, mut squares] = update_all(states, &grads, self.betas)?;
+        // Torch reads each count once for either correction.
+        for _ in 0..2 {
+            states.iter_mut().try_for_each(|state| state.numbers[0].read())?;
+        }
         if self.amsgrad {
             let largest = kept(states, LARGEST)?;
             maximum(&largest, &squares)?;
             squares = largest;
-        }
-        // Torch reads each count once for either correction.
-        for _ in 0..2 {
-            states.iter_mut().try_for_each(|state| state.numbers[0].read())?;
         }
         let roots: Vec<f64> = counts.iter().map(|&count| correction(self.betas.1, count).sqrt()).collect();
         let steps: Vec<f64> =

@@ -4,7 +4,7 @@ use super::moments::{MEAN, correction};
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each_by, kept, map, maximum, towards};
+use crate::foreach::{count, each, each_by, kept, map, maximum, pulled_all, turned_all};
 use crate::scope::More;
 use crate::state::State;
 use crate::value::{check_betas, not_negative, options};
@@ -62,8 +62,9 @@ impl Algorithm for AdamaxOptions {
     }
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let grads = turned_all(grads, self.maximize)?;
         let counts = count(states)?;
-        let grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
+        let grads = pulled_all(grads, parameters, self.maximize, self.weight_decay)?;
         let [means, largest] = [kept(states, MEAN)?, kept(states, LARGEST)?];
         let fresh = 1.0 - self.betas.0;
         each_by("aten::_foreach_lerp_", &means, &[More::List(&grads), More::Float(fresh)], |i, mean| {
@@ -72,7 +73,13 @@ impl Algorithm for AdamaxOptions {
         each_by("aten::_foreach_mul_", &largest, &[More::Float(self.betas.1)], |_, largest| {
             largest.mul_(self.betas.1)
         })?;
-        let sizes = map("aten::_foreach_abs", &grads, |_, grad| grad.abs())?;
+        let sizes = if self.maximize || self.weight_decay != 0.0 {
+            // Gradients that were turned or pulled are the step's own.
+            each("aten::_foreach_abs_", &grads, |_, grad| grad.abs_())?;
+            grads
+        } else {
+            map("aten::_foreach_abs", &grads, |_, grad| grad.abs())?
+        };
         each_by("aten::_foreach_add_", &sizes, &[More::Float(self.eps)], |_, size| size.add_(self.eps))?;
         maximum(&largest, &sizes)?;
         states.iter_mut().try_for_each(|state| state.numbers[0].read())?;

@@ -3,7 +3,7 @@
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, kept, map, towards};
+use crate::foreach::{count, each, kept, map, pulled_all, turned_all};
 use crate::state::State;
 use crate::value::{finite, not_negative, options};
 use cresset_tensor::ops::{AsgdStep, FusedAsgd};
@@ -86,8 +86,9 @@ impl Algorithm for AsgdOptions {
     }
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let grads = turned_all(grads, self.maximize)?;
         let counts = count(states)?;
-        let grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
+        let grads = pulled_all(grads, parameters, self.maximize, self.weight_decay)?;
         let averages = kept(states, AVERAGE)?;
         let eta = |i: usize| states[i].numbers[1].get();
         let steps = map("aten::_foreach_add", &grads, |i, grad| grad.add_scaled(&parameters[i], self.lambd))?;

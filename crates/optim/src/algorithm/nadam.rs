@@ -4,7 +4,7 @@ use super::moments::{MEAN, SQUARE, correction, decays, shrink_all, update, updat
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each_by, map, towards};
+use crate::foreach::{count, each_by, map, pulled_all, turned_all};
 use crate::scope::More;
 use crate::state::State;
 use crate::value::{check_betas, not_negative, options};
@@ -90,9 +90,10 @@ impl Algorithm for NadamOptions {
     }
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let grads = turned_all(grads, self.maximize)?;
         let counts = count(states)?;
         let (of_parameter, of_grad) = decays(self.weight_decay, self.decoupled_weight_decay);
-        let grads = towards(grads, parameters, self.maximize, of_grad)?;
+        let grads = pulled_all(grads, parameters, self.maximize, of_grad)?;
         shrink_all(parameters, self.lr, of_parameter)?;
         let [means, squares] = update_all(states, &grads, self.betas)?;
         let divisors = map("aten::_foreach_sqrt", &squares, |_, square| square.sqrt())?;

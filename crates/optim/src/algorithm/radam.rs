@@ -4,7 +4,7 @@ use super::moments::{MEAN, SQUARE, correction, decays, shrink_all, update, updat
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, each_by, map, towards};
+use crate::foreach::{count, each, each_by, map, pulled_all, turned_all};
 use crate::scope::More;
 use crate::state::State;
 use crate::value::{check_betas, not_negative, options};
@@ -79,18 +79,19 @@ impl Algorithm for RadamOptions {
             let adapted = root.reciprocal()?.mul(correction(self.betas.1, count).sqrt())?;
             step = step.mul(&adapted)?.mul(rectification)?;
         }
-        parameter.add_scaled_(&step, -1)
+        parameter.add_scaled_(&step, -1.0)
     }
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
         let counts = count(states)?;
         let (of_parameter, of_grad) = decays(self.weight_decay, self.decoupled_weight_decay);
-        let grads = towards(grads, parameters, self.maximize, of_grad)?;
+        let grads = turned_all(grads, self.maximize)?;
         // Torch reads each count for every number that it finds by it.
         for _ in 0..3 {
             states.iter_mut().try_for_each(|state| state.numbers[0].read())?;
         }
         shrink_all(parameters, self.lr, of_parameter)?;
+        let grads = pulled_all(grads, parameters, self.maximize, of_grad)?;
         let [means, squares] = update_all(states, &grads, self.betas)?;
         for _ in 0..2 {
             states.iter_mut().try_for_each(|state| state.numbers[0].read())?;

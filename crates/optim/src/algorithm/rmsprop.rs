@@ -3,7 +3,7 @@
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, each_by, kept, map, map_by, towards};
+use crate::foreach::{count, each, each_by, kept, map, map_by, pulled_all, turned_all};
 use crate::scope::More;
 use crate::state::State;
 use crate::value::{not_negative, options};
@@ -91,8 +91,9 @@ impl Algorithm for RmspropOptions {
     }
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
+        let grads = turned_all(grads, self.maximize)?;
         count(states)?;
-        let grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
+        let grads = pulled_all(grads, parameters, self.maximize, self.weight_decay)?;
         let squares = kept(states, SQUARE)?;
         let fresh = 1.0 - self.alpha;
         each_by("aten::_foreach_mul_", &squares, &[More::Float(self.alpha)], |_, square| {

@@ -3,7 +3,7 @@
 use super::{fused_by, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{count, each, each_by, kept, map_by, towards};
+use crate::foreach::{count, each, each_by, kept, map_by};
 use crate::scope::More;
 use crate::state::State;
 use crate::value::{check as check_number, not_negative, options};
@@ -18,7 +18,7 @@ options! {
         /// What a step is multiplied by after a change of sign, and after none.
         etas: (f64, f64) = (0.5, 1.2),
         /// The shortest and the longest step.
-        step_sizes: (f64, f64) = (1e-6, 50.0),
+        step_sizes: (f64, f64) = (1e-6, LONGEST as f64),
         /// Whether the objective is to grow.
         maximize: bool = false,
         /// How a step runs; the best that the device has if `None`.
@@ -39,12 +39,25 @@ pub type Rprop = Descent<RpropOptions>;
 const LAST: &str = "prev";
 const SIZE: &str = "step_size";
 
+/// The longest step if none is said.
+const LONGEST: i64 = 50;
+
 impl RpropOptions {
     /// Makes signs of products the factors of the steps.
     fn factors(&self, signs: &Tensor) -> Result<()> {
         signs.masked_fill_(&signs.gt(0)?, self.etas.1)?;
         signs.masked_fill_(&signs.lt(0)?, self.etas.0)?;
         signs.masked_fill_(&signs.eq(0)?, 1)
+    }
+
+    /// Keeps the steps between the shortest and the longest.
+    fn bound(&self, size: &Tensor) -> Result<()> {
+        let (shortest, longest) = self.step_sizes;
+        // Torch's own longest step is a whole number.
+        match longest == LONGEST as f64 {
+            true => size.clamp_(shortest, LONGEST),
+            false => size.clamp_(shortest, longest),
+        }
     }
 }
 
@@ -58,7 +71,10 @@ impl Algorithm for RpropOptions {
     fused_by!(FusedRprop, RpropStep);
 
     fn first_tensor(&self, name: &'static str, parameter: &Tensor, _grad: &Tensor) -> Result<Tensor> {
-        if name == SIZE { parameter.full_like(self.lr) } else { parameter.zeros_like() }
+        match name {
+            SIZE => parameter.full_like(self.lr),
+            _ => parameter.zeros_like_with(MemoryFormat::Preserve),
+        }
     }
 
     fn single(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {
@@ -68,7 +84,7 @@ impl Algorithm for RpropOptions {
         let factors = grad.mul(&last)?.sign()?;
         self.factors(&factors)?;
         size.mul_(&factors)?;
-        size.clamp_(self.step_sizes.0, self.step_sizes.1)?;
+        self.bound(&size)?;
         let grad = grad.copy_in(MemoryFormat::Preserve)?;
         grad.masked_fill_(&factors.eq(self.etas.0)?, 0)?;
         parameter.addcmul_(&grad.sign()?, &size, -1)?;
@@ -77,17 +93,23 @@ impl Algorithm for RpropOptions {
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
         count(states)?;
-        let grads = towards(grads, parameters, self.maximize, 0.0)?;
         let [last, sizes] = [kept(states, LAST)?, kept(states, SIZE)?];
         let factors =
             map_by("aten::_foreach_mul", &grads, &[More::List(&last)], |i, grad| grad.mul(&last[i]))?;
-        each_by("aten::_foreach_copy_", &last, &[More::List(&grads)], |i, last| last.copy_(&grads[i]))?;
+        if self.maximize {
+            each("aten::_foreach_neg_", &factors, |_, factor| factor.neg_())?;
+        }
+        let more = [More::List(&grads), More::Bool(false)];
+        each_by("aten::_foreach_copy_", &last, &more, |i, last| last.copy_(&grads[i]))?;
+        if self.maximize {
+            each("aten::_foreach_neg_", &last, |_, last| last.neg_())?;
+        }
         each("aten::_foreach_sign_", &factors, |_, factor| factor.sign_())?;
         factors.iter().try_for_each(|factors| self.factors(factors))?;
         each_by("aten::_foreach_mul_", &sizes, &[More::List(&factors)], |i, size| size.mul_(&factors[i]))?;
-        sizes.iter().try_for_each(|size| size.clamp_(self.step_sizes.0, self.step_sizes.1))?;
+        sizes.iter().try_for_each(|size| self.bound(size))?;
         for (last, factors) in last.iter().zip(&factors) {
-            last.masked_fill_(&factors.eq(self.etas.0)?, 0)?;
+            last.copy_(&factors.eq(self.etas.0)?.choose(0, last)?)?;
         }
         let signs = last.iter().map(Tensor::sign).collect::<Result<Vec<_>>>()?;
         let more = [More::List(&signs), More::List(&sizes), More::Int(-1)];

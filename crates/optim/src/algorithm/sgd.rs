@@ -3,7 +3,7 @@
 use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
-use crate::foreach::{each_by, map_by, towards};
+use crate::foreach::{each_by, map_by, pulled_all, turned_all};
 use crate::scope::More;
 use crate::state::State;
 use crate::value::{finite, not_negative, options};
@@ -80,7 +80,8 @@ impl Algorithm for SgdOptions {
     }
 
     fn foreach(&self, parameters: &[Tensor], grads: Vec<Tensor>, states: &mut [&mut State]) -> Result<()> {
-        let mut grads = towards(grads, parameters, self.maximize, self.weight_decay)?;
+        let grads = turned_all(grads, self.maximize)?;
+        let mut grads = pulled_all(grads, parameters, self.maximize, self.weight_decay)?;
         if self.momentum != 0.0 {
             let kept = states.iter().map(|state| state.find(MOMENTUM).cloned()).collect::<Option<Vec<_>>>();
             let momenta = match kept {
@@ -129,7 +130,7 @@ impl Algorithm for SgdOptions {
             weight_decay: self.weight_decay,
             nesterov: self.nesterov,
             maximize: self.maximize,
-            first: !state.started,
+            first: self.momentum != 0.0 && !state.started,
         })
     }
 }

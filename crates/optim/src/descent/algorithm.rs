@@ -16,6 +16,8 @@ pub trait Algorithm: Options {
     const TENSORS: &'static [&'static str];
     /// Whether torch makes the count of steps as zeros, and not of a number.
     const COUNTS_FROM_ZEROS: bool = false;
+    /// Whether everything is made with the optimizer, and not at a parameter's first gradient.
+    const FROM_THE_START: bool = false;
     /// The numbers of one parameter's fused step.
     type Rule: Send;
 

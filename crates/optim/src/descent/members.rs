@@ -6,7 +6,7 @@ use crate::foreach::each_by;
 use crate::scope::More;
 use crate::state::{Number, State};
 use cresset_dispatch::observe;
-use cresset_tensor::{Cause, Error, Result, Tensor};
+use cresset_tensor::{Cause, Error, Result, Tensor, no_grad};
 use std::collections::BTreeMap;
 
 /// The parameters of a group with what is kept for them.
@@ -40,8 +40,11 @@ impl<A: Algorithm> Members<A> {
             check(A::NAME, parameter, &parameters[..i])?;
             options.check_parameter(parameter)?;
         }
-        let slot = |parameter| Slot { parameter, state: None, before: State::default() };
-        let slots = parameters.into_iter().map(slot).collect();
+        let slot = |parameter| {
+            let state = if A::FROM_THE_START { Some(started(&options, &parameter)?) } else { None };
+            Ok(Slot { parameter, state, before: State::default() })
+        };
+        let slots = parameters.into_iter().map(slot).collect::<Result<_>>()?;
         Ok(Members {
             options,
             initial_lr: None,
@@ -68,6 +71,11 @@ impl<A: Algorithm> Members<A> {
             Some(Implementation::Single) => self.single(),
             None => Ok(()),
         }
+    }
+
+    /// Whether the options ask for steps over lists of tensors.
+    pub(super) fn goes_by_lists(&self) -> bool {
+        matches!(self.options.asked(), Some(Implementation::Fused | Implementation::Foreach))
     }
 
     /// How a step runs; none if there is nothing to step.
@@ -219,6 +227,15 @@ impl<A: Algorithm> Members<A> {
 
 fn first<A: Algorithm>(options: &A) -> State {
     State::new(A::NUMBERS.iter().map(|&name| options.first_number(name)))
+}
+
+/// What an algorithm keeps for a parameter before there is any gradient.
+fn started<A: Algorithm>(options: &A, parameter: &Tensor) -> Result<State> {
+    let _guard = no_grad();
+    let mut state = first(options);
+    options.prepare(parameter, parameter, &mut state)?;
+    state.numbers.iter_mut().try_for_each(|number| number.tensor().map(drop))?;
+    Ok(state)
 }
 
 /// Refuses what is no parameter, and what does not fit to those `before` it.

@@ -6,11 +6,12 @@ mod members;
 pub use algorithm::Algorithm;
 pub(crate) use algorithm::no_fused;
 
+use crate::foreach::zero;
 use crate::hooks::{Hooks, When};
 use crate::scope::scope;
 use crate::state::{GroupState, State, StateDict};
 use crate::{HookId, Optimizer, StepHook, Value};
-use cresset_dispatch::observe::Role;
+use cresset_dispatch::observe::{self, Role};
 use cresset_tensor::autograd::enable_grad;
 use cresset_tensor::{Cause, Error, Result, Tensor, no_grad};
 use members::Members;
@@ -165,7 +166,13 @@ impl<A: Algorithm> Optimizer for Descent<A> {
 
     fn zero_grad_in_place(&self) -> Result<()> {
         let _scope = self.zero_grad_scope();
-        self.groups.iter().flat_map(Members::parameters).try_for_each(zero_in_place)
+        let parameters = || self.groups.iter().flat_map(Members::parameters);
+        if !observe::is_watched() || !self.groups.iter().all(Members::goes_by_lists) {
+            return parameters().try_for_each(zero_in_place);
+        }
+        let grads = parameters().filter_map(|parameter| out_of_graph(parameter).transpose());
+        let grads = grads.collect::<Result<Vec<_>>>()?;
+        if grads.is_empty() { Ok(()) } else { zero(&grads) }
     }
 
     fn parameters(&self) -> Vec<Vec<Tensor>> {
@@ -255,7 +262,7 @@ impl<A: Algorithm> Optimizer for Descent<A> {
 }
 
 impl<A: Algorithm> Descent<A> {
-    fn zero_grad_scope(&self) -> Option<cresset_dispatch::observe::Span> {
+    fn zero_grad_scope(&self) -> Option<observe::Span> {
         scope(A::ZERO_GRAD, |visit| {
             let parameters = self.groups.iter().flat_map(Members::parameters);
             parameters.for_each(|tensor| visit(Role::Parameter, tensor));
@@ -265,12 +272,15 @@ impl<A: Algorithm> Descent<A> {
 
 /// Fills a gradient with zeros, and takes it out of the graph that made it.
 pub(crate) fn zero_in_place(parameter: &Tensor) -> Result<()> {
-    let Some(grad) = parameter.grad() else { return Ok(()) };
-    let _guard = no_grad();
-    if grad.requires_grad() {
+    out_of_graph(parameter)?.map_or(Ok(()), |grad| grad.zero_())
+}
+
+/// The gradient of a parameter, taken out of the graph that made it, in memory of its own.
+fn out_of_graph(parameter: &Tensor) -> Result<Option<Tensor>> {
+    if let Some(grad) = parameter.grad().filter(Tensor::requires_grad) {
         parameter.set_grad(grad.detach()?)?;
     }
-    parameter.grad().map_or(Ok(()), |grad| grad.zero_())
+    parameter.own_grad()
 }
 
 pub(crate) fn check_count(op: &'static str, what: &str, found: usize, expected: usize) -> Result<()> {

@@ -72,7 +72,7 @@ impl ToldStep for AdagradStep {
     const COUNTED: bool = true;
 
     fn told(&self, visit: &mut dyn FnMut(Argument<'_>)) {
-        let numbers = [self.lr, 0.0, self.weight_decay, self.eps].map(Argument::Float);
+        let numbers = [self.lr, self.lr_decay, self.weight_decay, self.eps].map(Argument::Float);
         let [lr, lr_decay, decay, eps] = numbers;
         tell([lr, lr_decay, decay, eps, Argument::Bool(self.maximize)], visit);
     }
