@@ -19,6 +19,11 @@ import sys
 import tempfile
 import threading
 
+# What memory torch's library takes for convolutions depends on the processor's vectors, and the last digits of
+# sums do too: with these a trace is the same on every machine. Both are read when torch is imported.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
+os.environ.setdefault("ATEN_CPU_CAPABILITY", "avx2")
+
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
