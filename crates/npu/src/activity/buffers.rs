@@ -6,6 +6,9 @@ use std::collections::HashMap;
 /// The library warns about less than 2 MiB.
 const BYTES: usize = 4 << 20;
 
+/// So many buffers are kept for the next request: fresh ones cost more than most sessions record.
+const MOST_SPARE: usize = 4;
+
 /// Records need eight-byte alignment, so memory is made of words.
 type Words = Box<[u64]>;
 
@@ -21,11 +24,23 @@ impl Filled {
     }
 }
 
+impl Drop for Filled {
+    fn drop(&mut self) {
+        let mut slot = LENDING.lock();
+        let spare = &mut slot.get_or_insert_default().spare;
+        if spare.len() < MOST_SPARE {
+            spare.push(std::mem::take(&mut self.words));
+        }
+    }
+}
+
 #[derive(Default)]
 struct Lending {
     /// Buffers that the library has, by address.
     lent: HashMap<usize, Words>,
     filled: Vec<Filled>,
+    /// Buffers whose records were read.
+    spare: Vec<Words>,
 }
 
 static LENDING: Mutex<Option<Lending>> = Mutex::new(None);
@@ -38,9 +53,11 @@ pub(super) unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize
     if buffer.is_null() || size.is_null() || most.is_null() {
         return;
     }
-    let mut words: Words = vec![0; BYTES / 8].into();
+    let mut slot = LENDING.lock();
+    let lending = slot.get_or_insert_default();
+    let mut words = lending.spare.pop().unwrap_or_else(|| vec![0; BYTES / 8].into());
     let start = words.as_mut_ptr();
-    LENDING.lock().get_or_insert_default().lent.insert(start as usize, words);
+    lending.lent.insert(start as usize, words);
     // SAFETY: not null, so the caller vouches for them.
     unsafe {
         buffer.write(start.cast());
