@@ -48,7 +48,7 @@ impl Function for FirstAlone {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         assert!(ctx.needs(0) && !ctx.needs(1));
-        grads!(ctx; ctx.grad().mul(ctx.saved(1))?)
+        grads!(ctx; ctx.grad().mul(ctx.saved(1))?, ctx.grad().mul(ctx.saved(0))?)
     }
 }
 
