@@ -2,6 +2,7 @@
 
 pub use cresset_data::{
     Builder, Characters, Csv, DataLoader, Dataset, Each, Epoch, Table, TensorDataset, Windows, read_idx,
+    read_npy,
 };
 pub use cresset_nn::load_state as read_safetensors;
 

@@ -31,5 +31,5 @@ mod workers;
 pub use cresset_tensor::{DType, Error, Result, Tensor};
 pub use dataset::{Dataset, Each, TensorDataset};
 pub use loader::{Builder, DataLoader, Epoch};
-pub use read::{Csv, Table, read_idx};
+pub use read::{Csv, Table, read_idx, read_npy};
 pub use text::{Characters, Windows};

@@ -5,9 +5,11 @@
 
 mod csv;
 mod idx;
+mod npy;
 
 pub use csv::{Csv, Table};
 pub use idx::read_idx;
+pub use npy::read_npy;
 
 use cresset_tensor::{Cause, Error, Result};
 use flate2::read::MultiGzDecoder;
