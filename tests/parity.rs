@@ -204,3 +204,27 @@ fn altered(name: &str, change: impl FnOnce(String) -> String) -> PathBuf {
     fs::copy(golden().join("exp.safetensors"), folder.join("exp.safetensors")).unwrap();
     folder
 }
+
+#[test]
+fn hostile_files_are_taken_and_refused_as_by_the_reference_readers() {
+    let command = || Command::new(env!("CARGO_BIN_EXE_cresset"));
+    let run = |folder: &Path| command().args(["parity", "malicious"]).arg(folder).output().unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/malicious");
+    let output = run(&folder);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.ends_with("all 37 files were taken or refused as they should be\n"), "{said}");
+
+    // A verdict that is not ours fails the run.
+    let other = Path::new(env!("CARGO_TARGET_TMPDIR")).join("malicious");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::copy(folder.join("npy_ok.npy"), other.join("npy_ok.npy")).unwrap();
+    let cases = r#"[{"file": "npy_ok.npy", "verdict": "reject"}]"#;
+    let index = format!(r#"{{"format": "golden-v1", "suite": "malicious", "cases": {cases}}}"#);
+    std::fs::write(other.join("index.json"), index.replace("npy_ok.npy", "../npy_ok.npy")).unwrap();
+    assert!(String::from_utf8_lossy(&run(&other).stderr).contains("is not the name of a file"));
+    std::fs::write(other.join("index.json"), index).unwrap();
+    let output = run(&other);
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("1 of 1 files failed"));
+}

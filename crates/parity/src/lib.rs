@@ -8,6 +8,7 @@
 //! - [`modules`] is the same for modules: how each is made and called, and what is compared;
 //! - [`optim`] is the same for optimizers, schedulers and clipped gradients;
 //! - [`train`] trains recorded models again, along torch's curve;
+//! - `malicious` gives hostile files to our readers;
 //! - [`program`] runs programs written in JSON under our profiler;
 //! - `replay` runs a case and compares values, gradients and gradients of gradients;
 //! - `stream` is what torch's generator gave while calls were recorded;
@@ -24,6 +25,7 @@ mod compare;
 mod golden;
 #[cfg(test)]
 mod hostile;
+mod malicious;
 pub mod modules;
 pub mod ops;
 pub mod optim;
@@ -38,6 +40,7 @@ mod value;
 
 pub use arguments::{Arguments, Either, KEYWORD, Term, Zero};
 pub use golden::{BadFile, Golden};
+pub use malicious::{Expected, HostileFile, replay_malicious};
 pub use replay::{Verdict, replay, replay_error};
 pub use report::{OPERATORS, Report, Row, Suite, markdown};
 pub use trace::{Column, FolderReport, Group, TraceReport, What, compare_folders, compare_traces};

@@ -9,7 +9,7 @@ use cresset::Device;
 use cresset_parity::modules::{MODULES, replay_folder};
 use cresset_parity::optim::{OPTIMIZERS, replay_optim};
 use cresset_parity::train::{TRAININGS, replay_training};
-use cresset_parity::{OPERATORS, Report, Row, Verdict, markdown};
+use cresset_parity::{OPERATORS, Report, Row, Verdict, markdown, replay_malicious};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -56,6 +56,11 @@ enum Suite {
     },
     /// Compare two traces of one program, call by call
     Trace(trace::Arguments),
+    /// Give hostile and broken files to our readers, and compare what they say with the reference readers
+    Malicious {
+        /// The folder with the files and their index.json
+        folder: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -92,6 +97,21 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         }),
         Suite::Program(arguments) => program::run(arguments),
         Suite::Trace(arguments) => trace::run(arguments),
+        Suite::Malicious { folder } => malicious(folder),
+    }
+}
+
+fn malicious(folder: &Path) -> Outcome {
+    let mut told: Outcome = Ok(());
+    let files = replay_malicious(folder, &mut |file| {
+        if told.is_ok() {
+            told = say(file);
+        }
+    })?;
+    told?;
+    match files.iter().filter(|file| !file.passed()).count() {
+        0 => say(format_args!("all {} files were taken or refused as they should be", files.len())),
+        failed => Err(format!("{failed} of {} files failed", files.len()).into()),
     }
 }
 
