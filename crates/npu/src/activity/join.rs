@@ -4,6 +4,7 @@ use super::records::{Api, DeviceWork, Record};
 use crate::device;
 use cresset_dispatch::activity::{Activity, Work};
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 /// Records that wait to be joined. Some of a launch may come later than others, so what is
 /// known of it is kept for one more round.
@@ -22,8 +23,9 @@ struct Launch {
     device: Option<u32>,
     /// Whether the call into the library was handed out.
     is_told: bool,
-    /// The last round in which something was learned of it.
+    /// The last round in which something was learned of it, and when that was.
     round: u32,
+    heard: Option<Instant>,
 }
 
 impl Join {
@@ -34,7 +36,7 @@ impl Join {
             Record::Call { correlation, .. } => *correlation,
         };
         let launch = self.launches.entry(correlation).or_default();
-        launch.round = self.round;
+        (launch.round, launch.heard) = (self.round, Some(Instant::now()));
         match record {
             Record::Work(work) => {
                 launch.device = Some(work.device);
@@ -67,8 +69,9 @@ impl Join {
     }
 }
 
-/// For how many polls a launch is remembered of which nothing new is heard: ten seconds or more.
-const POLLS: u32 = 100;
+/// For how long a launch is remembered of which nothing new is heard. Time counts and not polls: who polls without
+/// a pause would forget launches before the device has come to them.
+const REMEMBERED: Duration = Duration::from_secs(10);
 
 impl Join {
     /// Hands out the work whose launch is known, and that launch. The rest waits for its other half.
@@ -89,7 +92,8 @@ impl Join {
             sink(activity_of(work, launch.call.unwrap_or(0)));
         }
         let waiting: HashSet<u64> = work.iter().map(|work| work.correlation).collect();
-        launches.retain(|number, launch| waiting.contains(number) || now.wrapping_sub(launch.round) < POLLS);
+        let is_recent = |launch: &Launch| launch.heard.is_some_and(|heard| heard.elapsed() < REMEMBERED);
+        launches.retain(|number, launch| waiting.contains(number) || is_recent(launch));
         *round += 1;
     }
 }
