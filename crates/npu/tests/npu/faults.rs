@@ -38,7 +38,7 @@ fn running_out_of_memory_anywhere_in_a_step_is_an_error_and_the_step_can_be_take
         [numbers(&[900, 700], 1), numbers(&[700, 300], 2)].map(|w| w.mul(0.05).unwrap().with_grad().unwrap())
     };
     // One failure is made up for by freeing the cache and asking again, for less: three in a row are not.
-    let fail = |n: usize| vec![format!("aclrtMalloc:{n}:207001"); 3].join(",");
+    let fail = |n: usize| [n, n + 1, n + 2].map(|call| format!("aclrtMalloc:{call}:207001")).join(",");
     let cases: Vec<String> = (1..=5).map(fail).collect();
     let variables: Vec<Vec<(&str, &str)>> =
         cases.iter().map(|case| vec![("CRESSET_SIM_FAIL", &case[..])]).collect();

@@ -217,7 +217,8 @@ impl Program {
 #[test]
 fn random_programs_on_several_streams_give_what_they_give_on_the_host() {
     let name = "soak::random_programs_on_several_streams_give_what_they_give_on_the_host";
-    let modes = [vec![], vec![("CRESSET_SIM_DELAY_US", "20")]];
+    // At once, as late as can be, and in any order that streams and events allow.
+    let modes = ["eager", "lazy", "random:1"].map(|order| vec![("CRESSET_SIM_ASYNC", order)]);
     alone_each(name, &modes, || {
         let programs = std::env::var("CRESSET_SOAK").ok().and_then(|count| count.parse().ok()).unwrap_or(60);
         for seed in 1..=programs {
