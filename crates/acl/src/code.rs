@@ -114,4 +114,6 @@ codes! {
     NN_RUNTIME_ERROR = 361001, "ACLNN_ERR_RUNTIME_ERROR";
     /// An operator failed within itself.
     NN_INNER = 561000, "ACLNN_ERR_INNER";
+    /// An operator has no kernel for this device.
+    NN_FIND_KERNEL = 561003, "ACLNN_ERR_INNER_FIND_KERNEL_ERROR";
 }

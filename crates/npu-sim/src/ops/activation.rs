@@ -1,14 +1,15 @@
 //! Activations and their gradients.
 
 use super::cast::{expect_castable, number};
+use super::numbers::{numbers, store};
 use super::shape::expect;
 use super::unary::{gradient, map_number, only_float};
-use crate::error::fail;
+use crate::error::{Result, fail};
 use crate::objects::Tensor;
-use crate::plan::Planned;
+use crate::plan::{Plan, Planned};
 use cresset_acl::code;
 use cresset_kernels::functions::{FloatBinary, NumberUnary, SigmoidBackward, TanhBackward, Unary};
-use cresset_kernels::{Float, Number, Scalar};
+use cresset_kernels::{Float, Layout, Number, Scalar};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 /// One line per activation: its numbers, its kernel, and what it does to an element.
@@ -170,6 +171,58 @@ pub(crate) fn elu_backward(
 ) -> Planned {
     let run = if is_result { bent_result } else { bent };
     run(grad, x, alpha, scale, input_scale, out)
+}
+
+pub(crate) fn celu(x: Tensor, alpha: Scalar, out: Tensor) -> Planned {
+    elu(x, alpha, Scalar::Float(1.0), Scalar::Float(1.0 / alpha.as_f64()), out)
+}
+
+/// One slope for all, or one per channel.
+fn slopes(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    if weight.layout().len() == 1 {
+        let one = Layout::contiguous(&[]).expect("one element");
+        return super::shape::broadcast_to("weight", &weight.with_layout(one), x.shape());
+    }
+    let channels = x.shape().get(1).copied().unwrap_or(1);
+    super::shape::expect("weight", weight, &[channels])?;
+    let mut strides = vec![0; x.shape().len()];
+    strides[1] = weight.layout().strides()[0];
+    Ok(weight.with_layout(Layout::strided(x.shape(), &strides, 0).expect("elements are repeated")))
+}
+
+pub(crate) fn prelu(x: Tensor, weight: Tensor, out: Tensor) -> Planned {
+    let weight = slopes(&x, &weight)?;
+    super::numbers::each(c"PRelu", [x, weight], out, |[x, weight]| if x > 0.0 { x } else { weight * x })
+}
+
+pub(crate) fn prelu_backward(
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    to_x: Tensor,
+    to_weight: Tensor,
+) -> Planned {
+    super::shape::expect("grad", &grad, x.shape())?;
+    super::shape::expect("to_x", &to_x, x.shape())?;
+    super::shape::expect("to_weight", &to_weight, weight.shape())?;
+    let count = weight.layout().len();
+    let inner: usize = x.shape().get(2..).unwrap_or(&[]).iter().product();
+    let weight = slopes(&x, &weight)?;
+    let plan =
+        Plan::new(c"PReluGrad", [grad, x, weight], [to_x, to_weight], move |inputs, [to_x, to_weight]| {
+            let [grad, x, weight] = inputs.map(numbers);
+            let (mut slopes, mut sums) = (Vec::with_capacity(x.len()), vec![0.0; count]);
+            for at in 0..x.len() {
+                let is_bent = x[at] <= 0.0;
+                slopes.push(if is_bent { weight[at] * grad[at] } else { grad[at] });
+                let channel = if count == 1 { 0 } else { at / inner.max(1) % count };
+                sums[channel] += if is_bent { x[at] * grad[at] } else { 0.0 };
+            }
+            store(&slopes, to_x);
+            store(&sums, to_weight);
+            Ok(())
+        });
+    plan.map(Plan::with_workspace)
 }
 
 pub(crate) fn gelu_v2(x: Tensor, approximate: i64, out: Tensor) -> Planned {

@@ -188,6 +188,77 @@ impl FloatTernary for DivergenceSlope {
     }
 }
 
+/// The gradient of a divergence for what is compared with.
+pub(crate) fn kl_div_target_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    reduction: i64,
+    log_target: bool,
+    out: Tensor,
+) -> Planned {
+    let f = DivergenceTargetSlope { log_target, share: share(reduction, &out)? };
+    gradient(c"KlDivTargetBackward", f, [grad, x, target], None, out)
+}
+
+#[derive(Clone, Copy)]
+struct DivergenceTargetSlope {
+    log_target: bool,
+    share: f64,
+}
+
+impl FloatTernary for DivergenceTargetSlope {
+    fn apply<T: Float>(self, grad: T, x: T, target: T) -> T {
+        let slope = match self.log_target {
+            true => (target - x + T::ONE) * target.exp(),
+            false if target > T::ZERO => target.ln() + T::ONE - x,
+            false => T::ZERO,
+        };
+        slope * grad * T::narrow(self.share)
+    }
+}
+
+pub(crate) fn soft_margin_loss(x: Tensor, target: Tensor, reduction: i64, out: Tensor) -> Planned {
+    distance(c"SoftMarginLoss", SoftMargin, [x, target], None, reduction, out)
+}
+
+#[derive(Clone, Copy)]
+struct SoftMargin;
+
+impl FloatBinary for SoftMargin {
+    fn apply<T: Float>(self, x: T, target: T) -> T {
+        T::narrow((-(x * target)).wide().exp().ln_1p())
+    }
+}
+
+pub(crate) fn soft_margin_loss_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    reduction: i64,
+    out: Tensor,
+) -> Planned {
+    gradient(
+        c"SoftMarginLossGrad",
+        SoftMarginSlope { share: share(reduction, &out)? },
+        [grad, x, target],
+        None,
+        out,
+    )
+}
+
+#[derive(Clone, Copy)]
+struct SoftMarginSlope {
+    share: f64,
+}
+
+impl FloatTernary for SoftMarginSlope {
+    fn apply<T: Float>(self, grad: T, x: T, target: T) -> T {
+        let z = (-(x * target)).exp();
+        -(target * z) / (z + T::ONE) * grad * T::narrow(self.share)
+    }
+}
+
 pub(crate) fn smooth_l1_loss(x: Tensor, target: Tensor, reduction: i64, beta: f32, out: Tensor) -> Planned {
     let f = Loss(SmoothL1 { beta: check_beta(beta)? });
     distance(c"SmoothL1LossV2", f, [x, target], None, reduction, out)

@@ -128,6 +128,110 @@ pub(crate) fn repeat_interleave_int_with_dim(
     parts(c"RepeatInterleave", x, out, vec![pair])
 }
 
+/// Every element several times, one after the other, as a line.
+pub(crate) fn repeat_interleave_int(x: Tensor, repeats: i64, size: i64, out: Tensor) -> Planned {
+    let count = x.layout().len() * repeats.max(0) as usize;
+    if size >= 0 && size as usize != count {
+        fail!(code::NN_PARAM_INVALID, "{count} elements repeated, expected {size}");
+    }
+    expect("out", &out, &[count])?;
+    expect_same(&x, &out)?;
+    let shape = [x.layout().len(), repeats.max(0) as usize];
+    Plan::moving(c"RepeatInterleave", vec![x], vec![out], move |reads, mut writes| {
+        super::cast::Temporary::of(reads[0], reads[0].dtype()).read(|x| {
+            let step = writes[0].layout().strides()[0];
+            let from = Layout::strided(&shape, &[1, 0], 0).expect("as many elements");
+            let to = Layout::strided(&shape, &[step * shape[1], step], 0).expect("as many elements");
+            elementwise::copy(x.with_layout(&from), writes[0].with_layout(&to));
+        });
+        Ok(())
+    })
+}
+
+/// Slices along a dimension, each as often as another tensor says; how many that makes the client knows.
+pub(crate) fn repeat_interleave_with_dim(
+    x: Tensor,
+    repeats: Tensor,
+    given: i64,
+    size: i64,
+    out: Tensor,
+) -> Planned {
+    let dim = dim(given, x.shape().len())?;
+    super::cast::expect_dtype("repeats", &repeats, super::cast::INDICES)?;
+    let (slices, mut shape) = (x.shape()[dim], x.shape().to_vec());
+    if ![1, slices].contains(&repeats.layout().len()) {
+        fail!(code::NN_PARAM_INVALID, "repeats of shape {:?} for {slices} slices", repeats.shape());
+    }
+    shape[dim] = size.max(0) as usize;
+    expect("out", &out, &shape)?;
+    expect_same(&x, &out)?;
+    let plan = Plan::moving(c"RepeatInterleave", vec![x, repeats], vec![out], move |reads, mut writes| {
+        let (counts, mut to) = (integers(reads[1]), 0);
+        for from in 0..slices {
+            let count = counts[if counts.len() == 1 { 0 } else { from }];
+            for _ in 0..count {
+                if to == shape[dim] {
+                    fail!(code::RT_AICORE_EXCEPTION, "more slices than the {to} that were expected");
+                }
+                let (source, target) =
+                    (reads[0].layout().select(dim, from), writes[0].layout().select(dim, to));
+                elementwise::copy(reads[0].with_layout(&source), writes[0].with_layout(&target));
+                to += 1;
+            }
+        }
+        Ok(())
+    });
+    plan.map(Plan::with_workspace)
+}
+
+/// Channels by turns from each group.
+pub(crate) fn channel_shuffle(x: Tensor, groups: i64, out: Tensor) -> Planned {
+    let groups = groups.max(0) as usize;
+    let (shape, strides) = (x.shape().to_vec(), x.layout().strides().to_vec());
+    if shape.len() < 3 || groups == 0 || !shape[1].is_multiple_of(groups) {
+        fail!(code::NN_PARAM_INVALID, "channels of shape {shape:?} in {groups} groups");
+    }
+    expect("out", &out, &shape)?;
+    let each = shape[1] / groups;
+    let split = |first: [usize; 2], strides: &[usize], steps: [usize; 2]| {
+        let sizes = [&shape[..1], &first[..], &shape[2..]].concat();
+        let strides = [&strides[..1], &steps[..], &strides[2..]].concat();
+        Layout::strided(&sizes, &strides, 0).expect("as many elements")
+    };
+    let to = out.layout().strides();
+    let from = split([each, groups], &strides, [strides[1], strides[1] * each]);
+    let to = split([each, groups], to, [to[1] * groups, to[1]]);
+    parts(c"ShuffleChannel", x, out, vec![(from, to)])
+}
+
+/// A copy with slices along a dimension filled.
+pub(crate) fn index_fill_tensor(
+    x: Tensor,
+    given: i64,
+    index: Vec<i64>,
+    value: Scalar,
+    out: Tensor,
+) -> Planned {
+    let dim = dim(given, x.shape().len())?;
+    expect("out", &out, x.shape())?;
+    expect_same(&x, &out)?;
+    let size = x.shape().get(dim).copied().unwrap_or(1) as i64;
+    if let Some(index) = index.iter().find(|index| !(-size..size).contains(*index)) {
+        fail!(code::NN_PARAM_INVALID, "index {index} is out of range 0..{size}");
+    }
+    Plan::new(c"IndexFill", [x], [out], move |[x], [mut out]| {
+        elementwise::copy(x, out.reborrow());
+        for at in index {
+            let place = match out.shape().is_empty() {
+                true => out.layout().clone(),
+                false => out.layout().select(dim, at.rem_euclid(size) as usize),
+            };
+            elementwise::fill(value, out.with_layout(&place));
+        }
+        Ok(())
+    })
+}
+
 pub(crate) fn roll(x: Tensor, shifts: Vec<i64>, dims: Vec<i64>, out: Tensor) -> Planned {
     expect("out", &out, x.shape())?;
     if dims.is_empty() && shifts.len() == 1 {

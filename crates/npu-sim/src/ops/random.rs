@@ -335,3 +335,16 @@ pub(crate) fn dropout(
         Ok(())
     })
 }
+
+/// The shape of the noise is that of `x`, whatever is said.
+pub(crate) fn dropout_v3(
+    x: Tensor,
+    _noise: Option<Tensor>,
+    p: f64,
+    seed: i64,
+    offset: i64,
+    out: Tensor,
+    mask: Tensor,
+) -> Planned {
+    dropout(x, p, true, seed, offset, out, mask)
+}

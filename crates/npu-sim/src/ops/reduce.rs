@@ -35,6 +35,25 @@ pub(crate) fn reduce_sum(x: Tensor, given: Vec<i64>, keep: bool, dtype: i32, out
     over(c"ReduceSum", x, dims, out, reduce::sum)
 }
 
+/// A sum that passes over what is not a number.
+pub(crate) fn reduce_nansum(x: Tensor, given: Vec<i64>, keep: bool, dtype: i32, out: Tensor) -> Planned {
+    if !x.dtype().is_float() {
+        return reduce_sum(x, given, keep, dtype, out);
+    }
+    expect_castable(x.dtype(), &out)?;
+    expect_result(&out, dtype)?;
+    let dims = dims(&given, x.shape().len())?;
+    let out = kept("out", &out, x.shape(), &dims, keep)?;
+    let plan = Plan::new(c"ReduceNansum", [x], [out], move |[x], [out]| {
+        let mut elements = numbers(x);
+        elements.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 0.0);
+        let layout = Layout::contiguous(x.shape()).expect("as many elements");
+        stored(out, DType::F64, |out| reduce::sum(View::of(&elements, &layout), &dims, out));
+        Ok(())
+    });
+    plan.map(Plan::with_workspace)
+}
+
 pub(crate) fn mean(x: Tensor, given: Vec<i64>, keep: bool, dtype: i32, out: Tensor) -> Planned {
     expect_dtype("out", &out, FLOATS)?;
     expect_result(&out, dtype)?;

@@ -65,6 +65,18 @@ sizes! {
         upsample_bicubic2d_backward(high, wide) = c"UpsampleBicubic2dGrad";
 }
 
+pub(crate) fn upsample_bilinear2d_backward_v2(
+    grad: Tensor,
+    size: Vec<i64>,
+    from: Vec<i64>,
+    align: bool,
+    high: f64,
+    wide: f64,
+    out: Tensor,
+) -> Planned {
+    upsample_bilinear2d_backward(grad, size, from, align, high, wide, out)
+}
+
 pub(crate) fn upsample_nearest1d_v2(x: Tensor, size: Vec<i64>, scale: f32, out: Tensor) -> Planned {
     let how = How { method: Method::Nearest, align: false, scales: vec![scale.into()] };
     resize(c"ResizeNearestNeighborV2", &how, x, &size, out)
