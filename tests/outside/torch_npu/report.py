@@ -21,8 +21,10 @@ def reason(line):
     error = line["error"]
     if found := MISSING.search(error):
         return "missing", f"`{found[1]}` is not exported"
-    if BY_NAME.search(error):
+    if BY_NAME.search(error) or "current working operator name is" in error:
         return "missing", "takes the older way, operators by name, which is refused"
+    if "Only contiguous_format or preserve_format" in error:
+        return "client", "knows no memory formats"
     if line["op"] in CLIENT:
         return "client", CLIENT[line["op"]]
     if found := REFUSED.search(error):
