@@ -38,7 +38,8 @@ pub(crate) fn cat(tensors: Vec<Tensor>, given: i64, out: Tensor) -> Planned {
 }
 
 pub(crate) fn flip(x: Tensor, given: Vec<i64>, out: Tensor) -> Planned {
-    let dims = dims(&given, x.shape().len())?;
+    // Here no dimensions mean none, not all.
+    let dims = if given.is_empty() { Vec::new() } else { dims(&given, x.shape().len())? };
     same(&x, &out)?;
     Plan::new(c"ReverseV2", [x], [out], move |[x], [out]| {
         arrange::flip(x, &dims, out);
