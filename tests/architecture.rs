@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("npu", &["acl", "dispatch", "tensor"]),
     ("npu-sim", &["acl", "kernels"]),
     ("optim", &["dispatch", "tensor"]),
-    ("parity", &["kernels", "nn", "optim", "profiler", "tensor", "trace"]),
+    ("parity", &["data", "kernels", "nn", "optim", "profiler", "tensor", "trace"]),
     ("profiler", &["dispatch", "trace"]),
     ("tensor", &["dispatch", "kernels"]),
     ("trace", &[]),
