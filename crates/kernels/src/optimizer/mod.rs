@@ -164,7 +164,7 @@ wide! {
 wide! {
     fn each_with_two[T: Float, U: Update<T, 2>](
         update: U, param: &mut [T], grad: &[T], a: &mut [T], b: &mut [T],
-    ) {
+    ), heavy if true {
         for (((param, &grad), a), b) in param.iter_mut().zip(grad).zip(a).zip(b) {
             (*param, [*a, *b]) = update.next(*param, grad, [*a, *b]);
         }
