@@ -74,7 +74,7 @@ pub(crate) fn mark(
         domain: domain.as_ptr(),
         padding: [0; 4],
     };
-    buffers::write(record(source::HOST, [std::process::id(), thread_id()]));
+    buffers::write(record(source::HOST, [crate::process::id(), thread_id()]));
     if let Some(stream) = stream {
         let whose = [stream.device.id as u32, stream.id as u32];
         stream.push(Box::new(move || {

@@ -7,9 +7,23 @@ use crate::error::{Result, fail};
 use crate::objects;
 use cresset_acl::code;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 static FORKED: AtomicBool = AtomicBool::new(false);
+/// The number of this process once somebody asked for it, or 0.
+static ID: AtomicU32 = AtomicU32::new(0);
+
+/// The system's number of this process; asking for it each time would cost more than a record.
+pub(crate) fn id() -> u32 {
+    match ID.load(Ordering::Relaxed) {
+        0 => {
+            let id = std::process::id();
+            ID.store(id, Ordering::Relaxed);
+            id
+        }
+        id => id,
+    }
+}
 
 /// Starts to watch for forks and for the end of the process. Called with every `aclInit`.
 pub(crate) fn watch() {
@@ -17,6 +31,7 @@ pub(crate) fn watch() {
     ONCE.call_once(|| {
         extern "C" fn forked() {
             FORKED.store(true, Ordering::Relaxed);
+            ID.store(0, Ordering::Relaxed);
         }
         extern "C" fn ends() {
             objects::tell_leaks("at exit");

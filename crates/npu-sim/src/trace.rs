@@ -3,6 +3,7 @@
 use crate::buffers;
 use crate::clock::{Cost, realtime};
 use crate::config::CONFIG;
+use crate::process;
 use crate::stream::Stream;
 use cresset_acl::record::{self, kind};
 use parking_lot::Mutex;
@@ -115,7 +116,7 @@ impl Drop for Launch {
                 kind,
                 start: self.start,
                 end,
-                process: std::process::id(),
+                process: process::id(),
                 thread: thread_id(),
                 correlation: self.correlation,
                 name: self.function.as_ptr(),
@@ -139,7 +140,7 @@ pub(crate) fn memory(launch: &Launch, operation: u32, device: usize, address: us
         end: realtime(),
         address: address as u64,
         bytes: bytes as u64,
-        process: std::process::id(),
+        process: process::id(),
         device: device as u32,
         stream: 0,
         padding: [],
@@ -147,11 +148,8 @@ pub(crate) fn memory(launch: &Launch, operation: u32, device: usize, address: us
 }
 
 fn correlate(correlation: u64) {
-    let tops: Vec<(usize, u64)> = {
-        let stacks = EXTERNAL.lock();
-        stacks.iter().enumerate().filter_map(|(kind, stack)| Some((kind, *stack.last()?))).collect()
-    };
-    for (external, id) in tops {
+    let tops = EXTERNAL.lock().each_ref().map(|stack| stack.last().copied());
+    for (external, id) in tops.into_iter().enumerate().filter_map(|(kind, id)| Some((kind, id?))) {
         buffers::write(record::ExternalCorrelation {
             kind: kind::EXTERNAL_CORRELATION,
             external: external as u32,
