@@ -206,17 +206,12 @@ macro_rules! foreign_operators {
             range = aclnnRange(start: Scalar, end: Scalar, step: Scalar, out: Tensor);
             linspace = aclnnLinspace(start: Scalar, end: Scalar, steps: i64, out: Tensor);
             eye = aclnnEye(n: i64, m: i64, out: Tensor);
-            inplace_uniform = aclnnInplaceUniform(x: Tensor, from: f64, to: f64, seed: u64, offset: u64);
             inplace_uniform_tensor = aclnnInplaceUniformTensor(x: Tensor, from: f64, to: f64, seed: Tensor, offsets: Tensor, offset: u64);
-            inplace_normal = aclnnInplaceNormal(x: Tensor, mean: f32, std: f32, seed: i64, offset: i64);
             inplace_normal_tensor = aclnnInplaceNormalTensor(x: Tensor, mean: f32, std: f32, seed: Tensor, offsets: Tensor, offset: i64);
             normal_float_float = aclnnNormalFloatFloat(mean: f32, std: f32, seed: i64, offset: i64, out: Tensor);
-            inplace_random = aclnnInplaceRandom(x: Tensor, from: i64, to: i64, seed: i64, offset: i64);
             inplace_random_tensor = aclnnInplaceRandomTensor(x: Tensor, from: i64, to: i64, seed: Tensor, offsets: Tensor, offset: i64);
-            inplace_bernoulli = aclnnInplaceBernoulli(x: Tensor, probability: Scalar, seed: i64, offset: i64);
             inplace_bernoulli_tensor = aclnnInplaceBernoulliTensor(x: Tensor, probability: Tensor, seed: i64, offset: i64);
             bernoulli = aclnnBernoulli(x: Tensor, probability: Scalar, seed: i64, offset: i64, out: Tensor);
-            randperm = aclnnRandperm(n: i64, seed: i64, offset: i64, out: Tensor);
             multinomial = aclnnMultinomial(x: Tensor, count: i64, replacement: bool, seed: i64, offset: i64, out: Tensor);
             dropout = aclnnDropout(x: Tensor, p: f64, train: bool, seed: i64, offset: i64, out: Tensor, mask: Tensor);
             dropout_backward = aclnnDropoutBackward(grad: Tensor, mask: Tensor, scale: f64, out: Tensor);

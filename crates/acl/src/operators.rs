@@ -293,6 +293,11 @@ macro_rules! operators {
             inplace_copy = aclnnInplaceCopy(x: Tensor, source: Tensor);
             inplace_fill_scalar = aclnnInplaceFillScalar(x: Tensor, value: Scalar);
             inplace_zero = aclnnInplaceZero(x: Tensor);
+            inplace_uniform = aclnnInplaceUniform(x: Tensor, from: f64, to: f64, seed: u64, offset: u64);
+            inplace_normal = aclnnInplaceNormal(x: Tensor, mean: f32, std: f32, seed: i64, offset: i64);
+            inplace_random = aclnnInplaceRandom(x: Tensor, from: i64, to: i64, seed: i64, offset: i64);
+            inplace_bernoulli = aclnnInplaceBernoulli(x: Tensor, probability: Scalar, seed: i64, offset: i64);
+            randperm = aclnnRandperm(n: i64, seed: i64, offset: i64, out: Tensor);
             apply_adam_w_v2 = aclnnApplyAdamWV2(x: Tensor, m: Tensor, v: Tensor, max_v: OptionalTensor, grad: Tensor, step: Tensor, lr: f32, beta1: f32, beta2: f32, weight_decay: f32, eps: f32, amsgrad: bool, maximize: bool);
         }
     };

@@ -1,9 +1,9 @@
-//! The NPU as a backend of tensors: memory, copies, waiting.
+//! The NPU as a backend of tensors: memory, copies, waiting, random numbers.
 
 use crate::pinned::Pinned;
-use crate::{allocator, device, fallback, status, transfer};
-use cresset_tensor::backend::{Backend, Buffer, Part};
-use cresset_tensor::{Device, DeviceMemory, Result, Storage};
+use crate::{allocator, device, fallback, random, status, transfer};
+use cresset_tensor::backend::{Backend, Buffer, Part, Random};
+use cresset_tensor::{Device, DeviceMemory, RandomState, Result, Storage, Tensor};
 
 /// All NPUs.
 pub(crate) struct Npu;
@@ -36,6 +36,10 @@ impl Backend for Npu {
 
     fn pin(&self, bytes: usize) -> Result<Option<Buffer>> {
         Ok(Some(Buffer::foreign(Box::new(Pinned::new(bytes, device::current_index())?), bytes)))
+    }
+
+    fn random(&self, out: &Tensor, numbers: Random, state: RandomState) -> Result<bool> {
+        random::fill(out, numbers, state).map(|()| true)
     }
 
     fn falls_back(&self, op: &'static str) -> bool {

@@ -22,6 +22,7 @@
 //! activity     what the device did, in its own time (records, buffers)
 //! transfer     copies between the host and devices (pinned: host memory that these reach)
 //! device, stream, event, memory   handles as values that clean up
+//! random, seed  numbers that devices make, and where they begin
 //! usage, properties, info         what there is, and what it is used for
 //! status       codes as errors
 //! sys          what the library exports, and where it was found
@@ -51,6 +52,7 @@ mod launches;
 mod memory;
 mod pinned;
 mod properties;
+mod random;
 mod seed;
 mod status;
 mod stream;

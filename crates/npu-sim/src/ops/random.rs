@@ -14,13 +14,22 @@ use cresset_kernels::random::Philox;
 use cresset_kernels::{DType, Scalar, View, ViewMut};
 use std::ffi::CStr;
 
+/// The numbers of one call. Clients count calls, a few at a time, rather than numbers: each offset is a sequence of
+/// its own, or numbers of one call would come again in the next.
+fn sequence(seed: u64, offset: u64) -> Philox {
+    let mut bits = seed.wrapping_add(offset.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    Philox::new(bits ^ (bits >> 31), 0)
+}
+
 /// A kernel that writes random numbers.
 fn draw<F>(kernel: &'static CStr, out: Tensor, seed: u64, offset: u64, f: F) -> Planned
 where
     F: FnOnce(&mut Philox, ViewMut<'_>) + Send + 'static,
 {
     Plan::new(kernel, [], [out], move |[], [out]| {
-        f(&mut Philox::new(seed, offset), out);
+        f(&mut sequence(seed, offset), out);
         Ok(())
     })
 }
@@ -41,7 +50,7 @@ where
     expect_one("offsets", &offsets)?;
     Plan::new(kernel, [seed, offsets], [out], move |[seed, offsets], [out]| {
         let start = (integers(offsets)[0] as u64).wrapping_add(offset);
-        f(&mut Philox::new(integers(seed)[0] as u64, start), out);
+        f(&mut sequence(integers(seed)[0] as u64, start), out);
         Ok(())
     })
 }
@@ -141,7 +150,7 @@ pub(crate) fn inplace_bernoulli(x: Tensor, probability: Scalar, seed: i64, offse
 pub(crate) fn inplace_bernoulli_tensor(x: Tensor, probability: Tensor, seed: i64, offset: i64) -> Planned {
     let probability = broadcast_to("probability", &probability, x.shape())?;
     Plan::new(c"StatelessBernoulli", [probability], [x], move |[probability], [out]| {
-        trials(&mut Philox::new(seed as u64, offset as u64), &numbers(probability), out);
+        trials(&mut sequence(seed as u64, offset as u64), &numbers(probability), out);
         Ok(())
     })
 }
@@ -184,7 +193,7 @@ pub(crate) fn multinomial(
     expect_dtype("out", &out, &[DType::I64])?;
     Plan::new(c"MultinomialWithReplacement", [x], [out], move |[x], [out]| {
         let drawn = Temporary::new(DType::F64, &[out.layout().len()]);
-        drawn.write(|to| Philox::new(seed as u64, offset as u64).uniform(0.0, 1.0, to));
+        drawn.write(|to| sequence(seed as u64, offset as u64).uniform(0.0, 1.0, to));
         let mut draws = drawn.read(numbers).into_iter();
         let mut chosen = Vec::with_capacity(out.layout().len());
         for row in numbers(x).chunks(classes.max(1)) {
@@ -325,7 +334,7 @@ pub(crate) fn dropout(
     let elements = x.layout().len();
     expect_mask(&mask, elements)?;
     Plan::new(c"DropOutDoMask", [x], [out, mask], move |[x], [out, mask]| {
-        let mut philox = Philox::new(seed as u64, offset as u64);
+        let mut philox = sequence(seed as u64, offset as u64);
         let bits = keep_bits(&mut philox, p, elements, mask.layout().len());
         let scale = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };
         let kept = numbers(x).into_iter().enumerate();

@@ -7,6 +7,7 @@ mod layers;
 mod library;
 mod operators;
 mod places;
+mod random;
 mod soak;
 mod streams;
 mod support;
