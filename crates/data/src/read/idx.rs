@@ -1,8 +1,7 @@
 //! IDX, the format of MNIST: a code for the element type, the sizes, the elements, greatest byte first.
 
-use super::{fault, open};
-use cresset_tensor::{Element, Error, Result, Tensor};
-use std::fmt::Display;
+use super::Source;
+use cresset_tensor::{Element, Result, Tensor};
 use std::io::Read;
 use std::path::Path;
 
@@ -24,18 +23,11 @@ const READER: &str = "read_idx";
 /// If the file cannot be read, is no IDX file, ends early or goes on after its last element.
 pub fn read_idx(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
-    Source { path, file: open(READER, path)?, place: 0 }.read()
-}
-
-/// A file, and how much of it was read.
-struct Source<'a> {
-    path: &'a Path,
-    file: Box<dyn Read>,
-    place: usize,
+    Source::open(READER, path)?.idx()
 }
 
 impl Source<'_> {
-    fn read(mut self) -> Result<Tensor> {
+    fn idx(mut self) -> Result<Tensor> {
         let [zero, zero2, code, rank] = self.array()?;
         if (zero, zero2) != (0, 0) {
             let found = format_args!("begins with bytes {zero} and {zero2}, and an IDX file with two zeros");
@@ -68,30 +60,12 @@ impl Source<'_> {
         let Some(bytes) = bytes.filter(|&bytes| bytes <= isize::MAX as usize) else {
             return Err(self.fault(format_args!("shape {shape:?} is more than memory can hold")));
         };
-        // Grows as bytes arrive: what the file promises is not believed beforehand.
-        let mut read = Vec::new();
-        self.file.by_ref().take(bytes as u64).read_to_end(&mut read).map_err(|error| self.fault(error))?;
-        self.place += read.len();
-        if read.len() < bytes {
-            let missing = bytes - read.len();
-            return Err(self.fault(format_args!("ends {missing} bytes before the last element of {shape:?}")));
-        }
+        let read = self.bytes(bytes, format_args!("the last element of {shape:?}"))?;
         let beyond = self.file.by_ref().read(&mut [0]).map_err(|error| self.fault(error))?;
         if beyond > 0 {
             return Err(self.fault(format_args!("goes on after the last element of {shape:?}")));
         }
         let (chunks, _) = read.as_chunks::<N>();
         Tensor::from_vec(chunks.iter().copied().map(element).collect(), shape)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let mut bytes = [0; N];
-        self.file.read_exact(&mut bytes).map_err(|error| self.fault(error))?;
-        self.place += N;
-        Ok(bytes)
-    }
-
-    fn fault(&self, what: impl Display) -> Error {
-        fault(READER, self.path, format_args!("byte {}: {what}", self.place))
     }
 }

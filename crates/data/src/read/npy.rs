@@ -3,10 +3,8 @@
 //! The header is read by hand: it has three entries of known form, and whatever else Python could write
 //! there, nested or not, is refused where it begins.
 
-use super::{fault, open};
+use super::{Source, fault};
 use cresset_tensor::{Element, Error, Result, Tensor, f16};
-use std::fmt::Display;
-use std::io::Read;
 use std::path::Path;
 
 const READER: &str = "read_npy";
@@ -37,7 +35,7 @@ const MOST_DIMENSIONS: usize = 64;
 /// If the file cannot be read, is no NPY file, holds what no tensor holds, or ends early.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
-    Source { path, file: open(READER, path)?, place: 0 }.read()
+    Source::open(READER, path)?.npy()
 }
 
 /// What a header says.
@@ -50,15 +48,8 @@ struct Header {
     shape: Vec<usize>,
 }
 
-/// A file, and how much of it was read.
-struct Source<'a> {
-    path: &'a Path,
-    file: Box<dyn Read>,
-    place: usize,
-}
-
 impl Source<'_> {
-    fn read(mut self) -> Result<Tensor> {
+    fn npy(mut self) -> Result<Tensor> {
         let magic = self.array::<6>()?;
         if magic != MAGIC {
             return Err(self.fault("begins otherwise than an NPY file"));
@@ -78,14 +69,14 @@ impl Source<'_> {
             );
         }
         let start = self.place;
-        let text = self.bytes(length as usize, "header")?;
+        let text = self.bytes(length as usize, "the end of its header")?;
         let header = Literal { text: &text, at: 0 }
             .header()
             .map_err(|(at, what)| fault(READER, self.path, format_args!("byte {}: {what}", start + at)))?;
-        self.elements(&header)
+        self.npy_elements(&header)
     }
 
-    fn elements(self, header: &Header) -> Result<Tensor> {
+    fn npy_elements(self, header: &Header) -> Result<Tensor> {
         let (order, kind) = header.descr.split_at_checked(1).unwrap_or(("", &header.descr));
         let swapped = match order {
             "<" | "|" => false,
@@ -125,7 +116,7 @@ impl Source<'_> {
         let Some(bytes) = bytes.filter(|&bytes| bytes <= isize::MAX as usize) else {
             return Err(self.fault(format_args!("shape {shape:?} is more than memory can hold")));
         };
-        let read = self.bytes(bytes, format_args!("last element of {shape:?}"))?;
+        let read = self.bytes(bytes, format_args!("the last element of {shape:?}"))?;
         let (chunks, _) = read.as_chunks::<N>();
         let one = |&(mut bytes): &[u8; N]| {
             if swapped {
@@ -140,29 +131,6 @@ impl Source<'_> {
         let turned: Vec<usize> = shape.iter().rev().copied().collect();
         let dims: Vec<isize> = (0..shape.len() as isize).rev().collect();
         Tensor::from_vec(elements, turned)?.permute(&dims)?.contiguous()
-    }
-
-    /// As many bytes as these; `what` would end with them.
-    fn bytes(&mut self, count: usize, what: impl Display) -> Result<Vec<u8>> {
-        // Grows as bytes arrive: what the file promises is not believed beforehand.
-        let mut read = Vec::new();
-        self.file.by_ref().take(count as u64).read_to_end(&mut read).map_err(|error| self.fault(error))?;
-        self.place += read.len();
-        match count - read.len() {
-            0 => Ok(read),
-            missing => Err(self.fault(format_args!("ends {missing} bytes before the end of its {what}"))),
-        }
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let mut bytes = [0; N];
-        self.file.read_exact(&mut bytes).map_err(|error| self.fault(error))?;
-        self.place += N;
-        Ok(bytes)
-    }
-
-    fn fault(&self, what: impl Display) -> Error {
-        fault(READER, self.path, format_args!("byte {}: {what}", self.place))
     }
 }
 
@@ -340,7 +308,7 @@ mod tests {
     #[test]
     fn what_a_shape_promises_must_be_there() {
         let error = written("short", "<f4", "False", "(1000,)", &[0; 8]).unwrap_err().to_string();
-        assert!(error.ends_with("ends 3992 bytes before the end of its last element of [1000]"), "{error}");
+        assert!(error.ends_with("ends 3992 bytes before the last element of [1000]"), "{error}");
         let huge = "(1099511627776, 1099511627776)";
         let error = written("huge", "<f4", "False", huge, &[]).unwrap_err().to_string();
         assert!(error.ends_with("is more than memory can hold"), "{error}");
