@@ -174,10 +174,10 @@ impl<const D: usize> Windows<D> {
         let from = &x.shape()[x.dim() - D..];
         let mut more = [0; D];
         for dim in 0..D {
-            let reach = self.dilation[dim] * (self.kernel[dim] - 1) + 1;
-            let least =
-                (from[dim].saturating_sub(1) * self.stride[dim] + reach).saturating_sub(2 * padding[dim]);
-            let most = least + self.stride[dim] - 1;
+            let reach = self.dilation[dim].saturating_mul(self.kernel[dim] - 1).saturating_add(1);
+            let least = (from[dim].saturating_sub(1).saturating_mul(self.stride[dim]).saturating_add(reach))
+                .saturating_sub(padding[dim].saturating_mul(2));
+            let most = least.saturating_add(self.stride[dim] - 1);
             let expected = format_args!("{least} to {most}");
             let name = format!("output_size in dimension {dim}");
             check::within(self.layer, &name, sizes[dim], (least..=most).contains(&sizes[dim]), expected)?;

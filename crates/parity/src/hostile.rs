@@ -34,8 +34,9 @@ impl Dice {
 fn no_arguments_make_an_operator_panic() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/opinfo");
     let mut panics = Vec::new();
-    for (seed, entry) in std::fs::read_dir(folder).unwrap().enumerate() {
-        let path = entry.unwrap().path();
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for (seed, path) in paths.into_iter().enumerate() {
         if path.extension().is_none_or(|extension| extension != "json") {
             continue;
         }

@@ -1,7 +1,9 @@
 //! Programs and traces that are broken, hostile or changed at random: an answer or a message that says
 //! where, never a panic.
 //!
-//! `tests/corpus` keeps programs that once were trouble, or could be.
+//! `tests/corpus` keeps programs that once were trouble, or could be. `PROPTEST_CASES` and
+//! `PROPTEST_RNG_SEED` look further than the default, which is the same each time; so does
+//! `CRESSET_PROGRAMS`, a folder of programs to be changed instead of those that are shipped.
 
 use cresset_parity::compare_traces;
 use cresset_parity::program::Program;
@@ -24,7 +26,11 @@ fn files(folder: &str) -> Vec<PathBuf> {
 }
 
 static SHIPPED: LazyLock<Vec<String>> = LazyLock::new(|| {
-    files("../../parity/programs").iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+    let folder = std::env::var("CRESSET_PROGRAMS");
+    files(folder.as_deref().unwrap_or("../../parity/programs"))
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect()
 });
 
 /// Does all that can be done with a program; what is wrong with it is told.
@@ -150,7 +156,7 @@ fn a_program_that_is_cut_anywhere_is_told_where_it_ends() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_change_of_values_makes_a_program_panic(

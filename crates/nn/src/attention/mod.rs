@@ -119,7 +119,7 @@ impl MultiheadAttention {
     /// With biases of the projections, or without. They start at 0.
     pub fn bias(self, bias: bool) -> Result<Self> {
         let zeros = |count: usize| Parameter::new(Tensor::zeros([count], ())?);
-        let in_proj_bias = bias.then(|| zeros(3 * self.embed_dim)).transpose()?;
+        let in_proj_bias = bias.then(|| zeros(self.embed_dim.saturating_mul(3))).transpose()?;
         let mut out_proj = self.out_proj.bias(bias)?;
         out_proj.bias = bias.then(|| zeros(self.embed_dim)).transpose()?;
         Ok(Self { in_proj_bias, out_proj, ..self })

@@ -17,7 +17,7 @@ impl MultiheadAttention {
     pub(super) fn with_projections(self) -> Result<Self> {
         let (size, kdim, vdim) = (self.embed_dim, self.kdim, self.vdim);
         if kdim == size && vdim == size {
-            let in_proj_weight = Some(matrix(3 * size, size)?);
+            let in_proj_weight = Some(matrix(size.saturating_mul(3), size)?);
             return Ok(Self {
                 in_proj_weight,
                 q_proj_weight: None,

@@ -153,7 +153,7 @@ macro_rules! unpools {
                 let Windows { kernel, padding, .. } = self.windows;
                 let stride = self.windows.stride();
                 let size = |dim: usize| {
-                    (from[dim].saturating_sub(1) * stride[dim] + kernel[dim]).saturating_sub(2 * padding[dim])
+                    (from[dim].saturating_sub(1).saturating_mul(stride[dim]).saturating_add(kernel[dim])).saturating_sub(padding[dim].saturating_mul(2))
                 };
                 functional::max_unpool(input, indices, &std::array::from_fn::<usize, $dims, _>(size))
             }

@@ -83,7 +83,11 @@ impl Stack {
     fn rebuilt(mut self) -> Result<Stack> {
         let mut earlier = std::mem::take(&mut self.weights).into_iter();
         for layer in 0..self.layers {
-            let input = if layer == 0 { self.sizes.input } else { self.directions() * self.sizes.output() };
+            let input = if layer == 0 {
+                self.sizes.input
+            } else {
+                self.sizes.output().saturating_mul(self.directions())
+            };
             let sizes = Sizes { input, ..self.sizes };
             let mut earlier = earlier.next().into_iter().flatten();
             let directions = 0..self.directions();
@@ -329,7 +333,7 @@ impl Stack {
         batch: usize,
         is_batch: bool,
     ) -> Result<Tensor> {
-        let count = self.layers * self.directions();
+        let count = self.layers.saturating_mul(self.directions());
         let Some(given) = given else {
             return Tensor::zeros([count, batch, size], (x.dtype(), x.device()));
         };

@@ -38,7 +38,8 @@ impl Weights<Parameter> {
     /// Takes what fits from `earlier`, and starts the rest as torch does: uniform within
     /// `1 / sqrt(hidden)` of 0.
     pub(super) fn new(sizes: Sizes, earlier: Option<Weights<Parameter>>) -> Result<Self> {
-        let rows = sizes.gates * sizes.hidden;
+        // A size that cannot be is refused where its memory is asked for.
+        let rows = sizes.gates.saturating_mul(sizes.hidden);
         let [ih, hh, bias_ih, bias_hh, hr] = match earlier {
             Some(Weights { ih, hh, bias_ih, bias_hh, hr }) => [Some(ih), Some(hh), bias_ih, bias_hh, hr],
             None => [None, None, None, None, None],

@@ -10,17 +10,13 @@ mod views;
 
 use cresset_tensor::{DType, Result, Tensor};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
+use proptest::test_runner::Config;
 use step::{Step, looks};
 
 fn config(cases: u32) -> Config {
     let asked = Config::default();
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { cases };
-    let rng_seed = match asked.rng_seed {
-        RngSeed::Random => RngSeed::Fixed(0),
-        fixed => fixed,
-    };
-    Config { cases, rng_seed, failure_persistence: None, max_global_rejects: cases * 4, ..asked }
+    Config { cases, failure_persistence: None, max_global_rejects: cases * 4, ..asked }
 }
 
 /// Shapes of few elements, with dimensions of size 0 and 1 among them.
