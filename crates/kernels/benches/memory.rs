@@ -30,6 +30,18 @@ fn time(mut f: impl FnMut()) -> f64 {
     best
 }
 
+/// Zeros in pages of their own, huge ones if there are any, as tensors have them; they are never given back.
+fn zeros(len: usize) -> &'static mut [f32] {
+    let (readable, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: new pages that nobody else knows, cleared by the system.
+    unsafe {
+        let start = libc::mmap(std::ptr::null_mut(), 4 * len, readable, private, -1, 0);
+        assert_ne!(start, libc::MAP_FAILED, "no memory for {len} elements");
+        libc::madvise(start, 4 * len, libc::MADV_HUGEPAGE);
+        std::slice::from_raw_parts_mut(start.cast(), len)
+    }
+}
+
 fn shape(shape: &[usize]) -> Layout {
     Layout::contiguous(shape).expect("small enough to count")
 }
@@ -38,9 +50,9 @@ fn shape(shape: &[usize]) -> Layout {
 struct Bench {
     side: usize,
     threads: usize,
-    a: Vec<f32>,
-    b: Vec<f32>,
-    out: Vec<f32>,
+    a: &'static [f32],
+    b: &'static [f32],
+    out: &'static mut [f32],
     /// Bytes per nanosecond of a copy.
     limit: f64,
 }
@@ -48,16 +60,16 @@ struct Bench {
 impl Bench {
     fn new(side: usize, threads: usize) -> Bench {
         let numbers = |seed| {
-            let mut numbers = vec![0.0; side * side];
-            Philox::new(seed, 0).normal(0.0, 1.0, ViewMut::of(&mut numbers, &shape(&[side * side])));
-            numbers
+            let numbers = zeros(side * side);
+            Philox::new(seed, 0).normal(0.0, 1.0, ViewMut::of(numbers, &shape(&[side * side])));
+            &*numbers
         };
-        Bench { side, threads, a: numbers(1), b: numbers(2), out: vec![0.0; side * side], limit: 0.0 }
+        Bench { side, threads, a: numbers(1), b: numbers(2), out: zeros(side * side), limit: 0.0 }
     }
 
     /// Times `f`, which reads so many operands as large as a matrix and writes so many.
     fn report(&mut self, name: &str, streams: f64, f: impl Fn(&[f32], &[f32], &mut [f32])) {
-        let ns = time(|| f(black_box(&self.a), &self.b, &mut self.out));
+        let ns = time(|| f(black_box(self.a), self.b, self.out));
         let rate = streams * 4.0 * self.a.len() as f64 / ns;
         if name == "copy" {
             self.limit = rate;

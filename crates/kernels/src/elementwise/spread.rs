@@ -252,7 +252,7 @@ fn walk<const N: usize, O: Element, P: Operands<N, O>>(
             return threads::each_chunk(out, FAR_PIECE, cost, |i, out| {
                 let mut places: [_; stream::PLACES] =
                     std::array::from_fn(|_| (Cursor::new(rows, i * FAR_PIECE), operands.clone()));
-                stream::through::<_, { 2 * stream::BLOCK }>(out, |place, at, out| {
+                stream::through::<_, { stream::BLOCK }>(out, |place, at, out| {
                     let (cursor, operands) = &mut places[place];
                     cursor.go_to(rows, i * FAR_PIECE + at);
                     cursor.fill(rows, out, operands);

@@ -8,6 +8,8 @@
 
 #![expect(unsafe_code, reason = "owns raw memory")]
 
+mod pages;
+
 use parking_lot::Mutex;
 use std::alloc::{self, Layout as Allocation};
 use std::ptr::NonNull;
@@ -17,10 +19,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const ALIGN: usize = 64;
 /// Smaller blocks come from the allocator each time, which is quick, and are cleared.
 const SMALL: usize = 1024;
-/// From here on blocks are pages of their own.
+/// From here on blocks are pages that come from the system, cleared.
+const PAGES: usize = 1 << 15;
+/// From here on a block that is too large is better than a fresh one.
 const LARGE: usize = 1 << 20;
-/// From here on pages should be huge ones.
-const HUGE: usize = 1 << 22;
 /// What may wait even if little is in use.
 const SLACK: usize = 64 << 20;
 
@@ -119,7 +121,7 @@ impl Block {
         })?;
         count_use(class.size);
         let block = Block { start, class };
-        if class.size < LARGE || contents.byte() != 0 {
+        if class.size < PAGES || contents.byte() != 0 {
             block.fill(contents.byte());
         }
         Some(block)
@@ -204,9 +206,9 @@ pub fn idle_memory() -> usize {
     IDLE.load(Relaxed)
 }
 
-/// Memory for a block; cleared if it is large.
+/// Memory for a block; cleared if it is pages.
 fn fresh(class: Class) -> Option<NonNull<u8>> {
-    if class.size >= LARGE {
+    if class.size >= PAGES {
         return pages::map(class.size);
     }
     // SAFETY: the size is not zero.
@@ -216,65 +218,12 @@ fn fresh(class: Class) -> Option<NonNull<u8>> {
 /// # Safety
 /// `start` came from `fresh` for the same class, and nobody uses it.
 unsafe fn give_back(start: NonNull<u8>, class: Class) {
-    if class.size >= LARGE {
+    if class.size >= PAGES {
         // SAFETY: the caller's promise.
         unsafe { pages::unmap(start, class.size) };
     } else {
         // SAFETY: the caller's promise.
         unsafe { alloc::dealloc(start.as_ptr(), class.allocation()) };
-    }
-}
-
-/// Pages straight from the system, which says when it has none.
-#[cfg(target_os = "linux")]
-mod pages {
-    use std::ptr::{NonNull, null_mut};
-
-    pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
-        let (readable, private) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: new pages, anywhere.
-        let start = unsafe { libc::mmap(null_mut(), size, readable, private, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return None;
-        }
-        if size >= super::HUGE {
-            // SAFETY: advice on pages just mapped; that it is not taken does no harm.
-            unsafe { libc::madvise(start, size, libc::MADV_HUGEPAGE) };
-        }
-        NonNull::new(start.cast())
-    }
-
-    /// # Safety
-    /// `start` came from `map` with the same size.
-    pub(super) unsafe fn unmap(start: NonNull<u8>, size: usize) {
-        // SAFETY: the caller's promise.
-        unsafe { libc::munmap(start.as_ptr().cast(), size) };
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod pages {
-    use super::ALIGN;
-    use std::alloc::{self, Layout as Allocation};
-    use std::ptr::NonNull;
-
-    fn allocation(size: usize) -> Option<Allocation> {
-        Allocation::from_size_align(size, ALIGN).ok()
-    }
-
-    pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
-        // SAFETY: the size is not zero.
-        NonNull::new(unsafe { alloc::alloc_zeroed(allocation(size)?) })
-    }
-
-    /// # Safety
-    /// `start` came from `map` with the same size.
-    pub(super) unsafe fn unmap(start: NonNull<u8>, size: usize) {
-        if let Some(allocation) = allocation(size) {
-            // SAFETY: the caller's promise.
-            unsafe { alloc::dealloc(start.as_ptr(), allocation) };
-        }
     }
 }
 
