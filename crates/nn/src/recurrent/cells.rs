@@ -58,9 +58,12 @@ impl Cell {
 
     fn check(&self, name: &str, tensor: &Tensor, size: usize, input: &Tensor) -> Result<()> {
         let shape = tensor.shape();
-        let as_input =
-            shape.len() == input.dim() && shape[..shape.len() - 1] == input.shape()[..shape.len() - 1];
-        if (1..=2).contains(&shape.len()) && as_input && shape.last() == Some(&size) {
+        let fits = match (shape, input.shape()) {
+            (&[many, last], &[batch, _]) => many == batch && last == size,
+            (&[last], &[_]) => last == size,
+            _ => false,
+        };
+        if fits {
             return Ok(());
         }
         let text = format_args!(

@@ -1,5 +1,6 @@
 //! Attention and transformers.
 
+use super::recurrent::within;
 use super::{Entry, Made};
 use crate::arguments::Arguments;
 use cresset_nn::*;
@@ -87,6 +88,8 @@ pub(super) const MODULES: &[Entry] = &[
         let (d_model, nhead) = (count(a, 0, "d_model", 512)?, count(a, 1, "nhead", 8)?);
         let layers = (count(a, 2, "num_encoder_layers", 6)?, count(a, 3, "num_decoder_layers", 6)?);
         let between = count(a, 4, "dim_feedforward", 2048)?;
+        within("num_encoder_layers", layers.0)?;
+        within("num_decoder_layers", layers.1)?;
         let model = Transformer::new(d_model, nhead, layers.0, layers.1, between)?;
         Made::with(options!(a, model, 5, 9), |model, a| {
             let [src, tgt]: [Tensor; 2] = [a.get(0, "src")?, a.get(1, "tgt")?];

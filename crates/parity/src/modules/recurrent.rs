@@ -5,12 +5,16 @@ use crate::arguments::{Arguments, Either};
 use cresset_nn::*;
 use cresset_tensor::{Cause, Error, Result};
 
+/// Steps and layers of a sequence: each is dozens of calls, all kept for the gradient and the profile.
+const MOST_STEPS: usize = 1 << 16;
+
 /// The options that all recurrent layers have. Plain ones have one more in the fourth place.
 macro_rules! stacked {
     ($a:ident, $layer:ident, $shift:literal) => {{
         let a = $a;
         let layer = $layer::new(a.size(0, "input_size")?, a.size(1, "hidden_size")?)?;
         let layers = a.get::<Option<i64>>(2, "num_layers")?.map_or(Ok(1), |_| a.size(2, "num_layers"))?;
+        within("num_layers", layers)?;
         let layer = layer.num_layers(layers)?.bias(a.or(3 + $shift, "bias", true)?)?;
         let layer = layer.batch_first(a.or(4 + $shift, "batch_first", false)?)?;
         layer.dropout(a.or(5 + $shift, "dropout", 0.0)?)?.bidirectional(a.or(
@@ -24,19 +28,19 @@ macro_rules! stacked {
 pub(super) const MODULES: &[Entry] = &[
     Entry::new("RNN", |a| {
         let layer = stacked!(a, Rnn, 1).nonlinearity(nonlinearity(a)?)?;
-        Made::with(layer, |layer, a| layer.call((&a.get(0, "input")?, hidden(a)?.as_ref())))
+        Made::with(layer, |layer, a| layer.call((&sequence(a)?, hidden(a)?.as_ref())))
     }),
     Entry::new("LSTM", |a| {
         let projection = a.get::<Option<i64>>(7, "proj_size")?.map_or(Ok(0), |_| a.size(7, "proj_size"))?;
         let layer = stacked!(a, Lstm, 0).proj_size(projection)?;
         Made::with(layer, |layer, a| {
             let states = states(a)?;
-            layer.call((&a.get(0, "input")?, states.as_ref().map(|[hidden, memory]| (hidden, memory))))
+            layer.call((&sequence(a)?, states.as_ref().map(|[hidden, memory]| (hidden, memory))))
         })
     }),
     Entry::new("GRU", |a| {
         let layer = stacked!(a, Gru, 0);
-        Made::with(layer, |layer, a| layer.call((&a.get(0, "input")?, hidden(a)?.as_ref())))
+        Made::with(layer, |layer, a| layer.call((&sequence(a)?, hidden(a)?.as_ref())))
     }),
     Entry::new("RNNCell", |a| {
         let cell = RnnCell::new(a.size(0, "input_size")?, a.size(1, "hidden_size")?)?.bias(bias(a)?)?;
@@ -55,6 +59,23 @@ pub(super) const MODULES: &[Entry] = &[
         Made::with(cell, |cell, a| cell.call((&a.get(0, "input")?, hidden(a)?.as_ref())))
     }),
 ];
+
+/// The input of a layer, whose steps are in the first or the second dimension.
+fn sequence(a: &Arguments<'_>) -> Result<Tensor> {
+    let input: Tensor = a.get(0, "input")?;
+    let dims = input.dim().saturating_sub(1);
+    input.shape().iter().take(dims).try_for_each(|&steps| within("steps", steps))?;
+    Ok(input)
+}
+
+/// Refuses more layers or steps than a recorded call may have.
+pub(super) fn within(what: &str, count: usize) -> Result<()> {
+    if count <= MOST_STEPS {
+        return Ok(());
+    }
+    let text = format_args!("{what} are {count}, expected at most {MOST_STEPS} in a recorded call");
+    Err(Error::new(Cause::Argument, "", text))
+}
 
 fn nonlinearity(a: &Arguments<'_>) -> Result<Nonlinearity> {
     match &*a.or(3, "nonlinearity", "tanh".to_owned())? {
