@@ -13,12 +13,13 @@ type Run = fn() -> Outcome<Profiler>;
 fn main() -> Outcome {
     let directory = PathBuf::from(std::env::args().nth(1).ok_or("usage: reader_traces DIRECTORY")?);
     std::fs::create_dir_all(&directory)?;
-    let traces: [(&str, Run); 5] = [
+    let traces: [(&str, Run); 6] = [
         ("tiny", tiny_operators),
         ("mlp", mlp_with_all_flags),
         ("attention", attention_with_schedule),
         ("threads", four_threads),
         ("million", million_events),
+        ("row", million_events_in_a_row),
     ];
     for (name, run) in traces {
         let mut profiler = run()?;
@@ -113,24 +114,38 @@ fn attention_with_schedule() -> Outcome<Profiler> {
 
 fn four_threads() -> Outcome<Profiler> {
     let profiler = Profiler::builder().profile_memory(true).start()?;
-    let work = || -> cresset::Result<()> {
+    on_threads(4, || {
         let x = Tensor::new([1.0f32; 64])?.with_grad()?;
         (0..100).try_for_each(|_| record_function("batch").run(|| (&x * &x)?.sum()?.backward()))
-    };
-    std::thread::scope(|scope| {
-        let spawn = |i| std::thread::Builder::new().name(format!("worker {i}")).spawn_scoped(scope, work);
-        let workers = (0..4).map(spawn).collect::<Result<Vec<_>, _>>()?;
-        workers.into_iter().try_for_each(|worker| Ok(worker.join().map_err(|_| "a worker panicked")??))
-    })
-    .map_err(|error: Box<dyn Error>| error)?;
+    })?;
     Ok(profiler)
 }
 
+/// As a run has them: on several threads, in scopes.
 fn million_events() -> Outcome<Profiler> {
+    let profiler = Profiler::builder().start()?;
+    on_threads(16, || {
+        let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
+        let batch = || (0..500).try_for_each(|_| x.add(&x).map(drop));
+        (0..125).try_for_each(|_| record_function("batch").run(batch))
+    })?;
+    Ok(profiler)
+}
+
+/// The same, all side by side on one thread.
+fn million_events_in_a_row() -> Outcome<Profiler> {
     let profiler = Profiler::builder().start()?;
     let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
     for _ in 0..1_000_000 {
         x.add(&x)?;
     }
     Ok(profiler)
+}
+
+fn on_threads(count: usize, work: impl Fn() -> cresset::Result<()> + Sync) -> Outcome {
+    std::thread::scope(|scope| {
+        let spawn = |i| std::thread::Builder::new().name(format!("worker {i}")).spawn_scoped(scope, &work);
+        let workers = (0..count).map(spawn).collect::<Result<Vec<_>, _>>()?;
+        workers.into_iter().try_for_each(|worker| Ok(worker.join().map_err(|_| "a worker panicked")??))
+    })
 }
