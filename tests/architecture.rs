@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("nn-derive", &[]),
     ("npu", &["acl", "dispatch", "tensor"]),
     ("npu-sim", &["acl", "kernels"]),
+    ("npu-sim-library", &["npu-sim"]),
     ("optim", &["dispatch", "tensor"]),
     ("parity", &["data", "kernels", "nn", "optim", "profiler", "tensor", "trace"]),
     ("profiler", &["dispatch", "trace"]),

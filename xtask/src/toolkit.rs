@@ -46,13 +46,13 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the workspace has a root")?;
     let mut cargo = Command::new(env!("CARGO"));
     // With the root package, so that features are those of a build of everything, and nothing is built twice.
-    cargo.current_dir(root).args(["build", "--quiet", "-p", "cresset", "-p", "cresset-npu-sim"]);
+    cargo.current_dir(root).args(["build", "--quiet", "-p", "cresset", "-p", "cresset-npu-sim-library"]);
     if release {
         cargo.arg("--release");
     }
     cache::run(&mut cargo)?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join(if release { "release" } else { "debug" }).join("libcresset_npu_sim.so"))
+    Ok(target.join(if release { "release" } else { "debug" }).join("libcresset_npu_sim_library.so"))
 }
 
 /// Makes the folder, or makes it anew.

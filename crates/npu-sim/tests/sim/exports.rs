@@ -51,7 +51,7 @@ fn the_embedded_table_has_every_function_once() {
 
 /// The shared library that cargo built along with the tests.
 fn library() -> *mut c_void {
-    let name = "libcresset_npu_sim.so";
+    let name = "libcresset_npu_sim_library.so";
     let tests = std::env::current_exe().unwrap();
     let path = tests.ancestors().map(|folder| folder.join(name)).find(|path| path.exists());
     let path = path.expect("cargo builds the shared library next to the tests");

@@ -210,7 +210,7 @@ fn an_unknown_choice_is_refused() {
 /// The simulator as the shared library that foreign programs load.
 pub(crate) fn shared_library() -> PathBuf {
     let program = std::env::current_exe().expect("a test knows its program");
-    program.with_file_name("libcresset_npu_sim.so")
+    program.with_file_name("libcresset_npu_sim_library.so")
 }
 
 /// A directory like that of release 9, with the simulator under all of its names.
