@@ -202,7 +202,8 @@ wide! {
     }
 }
 
-/// `out[.., index]` gets the sum of all `grad` whose index it is. Planes of `out` have `area` places.
+/// `out[.., index]` gets the sum of all `grad` whose index it is. Planes of `out` have `area` places. A
+/// window that saw nothing but padding has the index -1, and nobody gets its gradient.
 ///
 /// # Panics
 /// If an index is outside of its plane.
@@ -217,7 +218,9 @@ pub fn maximum_backward(grad: View<'_>, indices: View<'_>, area: usize, out: Vie
                 planes.fill(0 as T);
                 for (i, plane) in (piece * together..).zip(planes.chunks_exact_mut(area.max(1))) {
                     let windows = grad[i * count..][..count].iter().zip(&indices[i * count..]);
-                    windows.for_each(|(&grad, &at)| plane[at as usize] = plane[at as usize].plus(grad));
+                    windows.filter(|&(_, &at)| at != -1).for_each(|(&grad, &at)| {
+                        plane[at as usize] = plane[at as usize].plus(grad);
+                    });
                 }
             });
         });
@@ -286,6 +289,15 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_window_of_padding_alone_gives_its_gradient_to_nobody() {
+        let grad = Array::new(&[1, 2], &[2.0f64, 4.0]);
+        let indices = Array::new(&[1, 2], &[-1i64, 2]);
+        let mut out = Array::<f64>::zeros(&[1, 3]);
+        maximum_backward(grad.view(), indices.view(), 3, out.view_mut());
+        assert_eq!(out.elements, [0.0, 0.0, 4.0]);
     }
 
     #[test]

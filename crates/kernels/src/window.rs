@@ -27,12 +27,12 @@ impl Window {
 
     /// Places in a window.
     pub fn places(&self) -> usize {
-        self.kernel.iter().product()
+        self.kernel.iter().fold(1, |count, &size| count.saturating_mul(size))
     }
 
     /// How many windows there are in all.
     pub fn count(&self) -> usize {
-        self.output.iter().product()
+        self.output.iter().fold(1, |count, &size| count.saturating_mul(size))
     }
 
     /// Whether each window sees the one place of its own number.
@@ -43,20 +43,27 @@ impl Window {
     /// Whether some window has a place where there is no input.
     fn looks_outside(&self) -> bool {
         (0..3).any(|dim| {
-            let last = self.output[dim].saturating_sub(1) * self.stride[dim];
+            let last = self.output[dim].saturating_sub(1).saturating_mul(self.stride[dim]);
             self.padding[dim] > 0
-                || last + (self.kernel[dim].max(1) - 1) * self.dilation[dim] >= self.input[dim]
+                || last.saturating_add((self.kernel[dim].max(1) - 1).saturating_mul(self.dilation[dim]))
+                    >= self.input[dim]
         })
     }
 
     /// Which windows along `dim` see the input at their place `k`, and what the first of them sees.
     fn seeing(&self, dim: usize, k: usize) -> Seen {
-        let (shift, padding, stride) = (k * self.dilation[dim], self.padding[dim], self.stride[dim]);
+        let (shift, padding, stride) =
+            (k.saturating_mul(self.dilation[dim]), self.padding[dim], self.stride[dim]);
         let first = padding.saturating_sub(shift).div_ceil(stride);
-        let beyond = (self.input[dim] + padding).saturating_sub(shift).div_ceil(stride);
+        let beyond = self.input[dim].saturating_add(padding).saturating_sub(shift).div_ceil(stride);
         let end = beyond.min(self.output[dim]);
         let first = first.min(end);
-        Seen { first, end, at: (first * stride + shift).saturating_sub(padding), stride }
+        Seen {
+            first,
+            end,
+            at: first.saturating_mul(stride).saturating_add(shift).saturating_sub(padding),
+            stride,
+        }
     }
 
     /// Calls `f` for every run of places that a row of windows sees: the place `k` of the windows,

@@ -95,7 +95,9 @@ impl Op for Im2col {
 impl Im2col {
     fn window(&self, x: &Tensor) -> Result<Window> {
         match x.shape() {
-            &[channels, rows, columns] | &[_, channels, rows, columns] if channels * rows * columns > 0 => {
+            &[channels, rows, columns] | &[_, channels, rows, columns]
+                if ![channels, rows, columns].contains(&0) =>
+            {
                 self.0.on(Self::NAME, [rows, columns])
             }
             shape => {
@@ -115,7 +117,7 @@ impl Kernel for Im2col {
         check_float(Self::NAME, x)?;
         let window = self.window(x)?;
         let (before, channels) = (&x.shape()[..x.dim() - 3], x.shape()[x.dim() - 3]);
-        let last = [channels * window.places(), window.count()];
+        let last = [channels.saturating_mul(window.places()), window.count()];
         Ok(Spec::new(before.iter().chain(&last).copied().collect::<Dims>(), x.dtype()))
     }
 
