@@ -103,6 +103,8 @@ fn bad_input_is_an_error_that_says_what_to_do() {
     assert!(text.contains("npu:7 does not exist: the last one is npu:0"), "{text}");
     let text = complaint(&["train", "mlp", "--batch", "0"]);
     assert!(text.contains("at least one epoch and one sample per step"), "{text}");
+    let text = complaint(&["train", "mlp", "--batch", "5000"]);
+    assert!(text.contains("--batch is 5000, expected at most the 1437 digits there are"), "{text}");
     let text = complaint(&["bench", "w99"]);
     assert!(text.contains(r#"no workload has "w99" in its name; there are w1/gemm/64"#), "{text}");
     let text = complaint(&["bench", "--compare", "nowhere.jsonl"]);

@@ -127,6 +127,13 @@ impl<'a> Plan<'a> {
         if device == Device::META {
             return Err("train: meta tensors have no elements to learn from; use cpu or npu".into());
         }
+        if batch > task.training.len() {
+            return Err(format!(
+                "train: --batch is {batch}, expected at most the {} there are",
+                task.samples()
+            )
+            .into());
+        }
         let plan = Plan { arguments, epochs, batch };
         // The optimizer knows which numbers it can work with.
         plan.adam().check()?;
