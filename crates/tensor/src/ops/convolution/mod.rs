@@ -192,8 +192,9 @@ impl Op for Convolution {
 fn flops(op: &Convolution, ([x, weight], bias): Operands<'_>) -> u64 {
     let Ok(out) = Convolution::infer(op, Convolution::NAME, ([x, weight], bias)) else { return 0 };
     let small = if op.transposed { x.shape() } else { &out.shape[..] };
-    let windows: usize = small[..1].iter().chain(&small[2..]).product();
-    2 * windows as u64 * weight.numel() as u64
+    // Sizes that cannot be are refused after they were counted.
+    let windows = small[..1].iter().chain(&small[2..]);
+    windows.fold(2 * weight.numel() as u64, |all, &size| all.saturating_mul(size as u64))
 }
 
 impl Forward for Convolution {
