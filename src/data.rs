@@ -1,8 +1,8 @@
 //! Data sets that come along, so that nothing has to be downloaded, and loaders for any.
 
 pub use cresset_data::{
-    Builder, Characters, Csv, DataLoader, Dataset, Each, Epoch, Table, TensorDataset, Windows, read_idx,
-    read_npy,
+    Builder, Characters, Csv, DataLoader, Dataset, Each, Epoch, Pin, Pinned, Table, TensorDataset, Windows,
+    read_idx, read_npy,
 };
 pub use cresset_nn::load_state as read_safetensors;
 

@@ -30,3 +30,23 @@ fn digits_are_learned_alike_on_both_devices() {
     assert!(accuracy_on_cpu >= 96.0, "{accuracy_on_cpu} % on cpu");
     assert!(accuracy_on_npu >= 96.0, "{accuracy_on_npu} % on npu");
 }
+
+#[test]
+fn batches_of_several_workers_wait_where_the_device_fetches_them() {
+    use cresset::data::{DataLoader, Pinned, TensorDataset};
+    use cresset::prelude::*;
+    use cresset::tensor::To;
+
+    let npu = cresset::device("npu").unwrap();
+    let x = Tensor::arange(96).unwrap().reshape([24, 4]).unwrap();
+    let samples = Pinned(TensorDataset::new([x.clone()]).unwrap());
+    let loader = DataLoader::builder(samples).batch_size(5).workers(3).build().unwrap();
+    let mut there = Vec::new();
+    for batch in loader.epoch(0) {
+        let [batch] = batch.unwrap();
+        assert!(batch.is_pinned());
+        there.push(batch.to(To { device: Some(npu), non_blocking: true, ..To::default() }).unwrap());
+    }
+    let all = Tensor::cat(&there.iter().collect::<Vec<_>>(), 0).unwrap();
+    assert_eq!(all.to_vec::<i64>().unwrap(), x.to_vec::<i64>().unwrap());
+}

@@ -17,6 +17,7 @@
 //! - `dataset` is what can be loaded from;
 //! - `order` says which samples a batch is made of;
 //! - `loader` brings the batches of an epoch, `workers` on threads of their own, ahead of time;
+//! - `pinned` lets them wait where devices fetch them;
 //! - `read` has files of samples, `text` what language models are trained on.
 
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@
 mod dataset;
 mod loader;
 mod order;
+mod pinned;
 mod read;
 mod text;
 mod workers;
@@ -31,5 +33,6 @@ mod workers;
 pub use cresset_tensor::{DType, Error, Result, Tensor};
 pub use dataset::{Dataset, Each, TensorDataset};
 pub use loader::{Builder, DataLoader, Epoch};
+pub use pinned::{Pin, Pinned};
 pub use read::{Csv, Table, read_idx, read_npy};
 pub use text::{Characters, Windows};

@@ -4,12 +4,13 @@ use super::super::Outcome;
 use super::super::progress::Progress;
 use super::curve::Point;
 use super::profile::Profile;
-use super::task::{Samples, Task};
+use super::task::{Staged, Task};
 use super::{Plan, Precision};
 use cresset::checkpoint::{Checkpoints, TrainingState};
 use cresset::data::DataLoader;
 use cresset::optim::schedule::{CosineAnnealing, Schedule, Scheduled, Scheduler};
 use cresset::prelude::*;
+use cresset::tensor::To;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,7 +28,7 @@ pub(super) struct Fit<'a> {
     task: &'a Task,
     plan: Plan<'a>,
     device: Device,
-    loader: DataLoader<Arc<Samples>>,
+    loader: DataLoader<Staged>,
     optimizer: AdamW,
     schedule: Scheduled<CosineAnnealing>,
     checkpoints: Option<Checkpoints>,
@@ -41,8 +42,8 @@ pub(super) struct Fit<'a> {
 impl<'a> Fit<'a> {
     pub(super) fn new(task: &'a Task, plan: Plan<'a>, device: Device) -> Outcome<Fit<'a>> {
         let arguments = plan.arguments;
-        let loader =
-            DataLoader::builder(task.training.clone()).batch_size(plan.batch).shuffle(arguments.seed);
+        let samples = Staged { samples: task.training.clone(), device };
+        let loader = DataLoader::builder(samples).batch_size(plan.batch).shuffle(arguments.seed);
         let loader = loader.build()?;
         let mut optimizer = AdamW::new(task.model.parameters(), plan.adam())?;
         let steps = plan.epochs * loader.len();
@@ -151,7 +152,8 @@ impl<'a> Fit<'a> {
     /// One step, and its loss.
     fn take(&mut self, [features, classes]: [Tensor; 2], epoch: u64) -> Outcome<f64> {
         let started = Instant::now();
-        let batch = [features.to(self.device)?, classes.to(self.device)?];
+        let to = To { device: Some(self.device), non_blocking: true, ..To::default() };
+        let batch = [features.to(to)?, classes.to(to)?];
         self.optimizer.zero_grad();
         let loss = match self.plan.arguments.dtype {
             Precision::F32 => self.task.loss(&batch)?,
