@@ -39,16 +39,44 @@ impl Draft {
             File::open(file?.path())?.sync_all()?;
         }
         sync(&self.place)?;
-        let old = beside(&self.target, &format!("{}.old{UNFINISHED}", std::process::id()));
         let replaces = self.target.exists();
         if replaces {
-            fs::rename(&self.target, &old)?;
+            exchange(&self.place, &self.target)?;
+        } else {
+            fs::rename(&self.place, &self.target)?;
         }
-        fs::rename(&self.place, &self.target)?;
         self.published = true;
         sync(self.target.parent().unwrap_or(Path::new(".")))?;
-        if replaces { remove(&old) } else { Ok(()) }
+        if replaces { remove(&self.place) } else { Ok(()) }
     }
+}
+
+/// Lets two directories change names in one moment, so that there always is one under either name.
+#[cfg(target_os = "linux")]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+        // Some file systems cannot.
+        Err(Errno::INVAL | Errno::NOSYS) => exchange_by_steps(one, other),
+        outcome => Ok(outcome?),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+use exchange_by_steps as exchange;
+
+/// As [`exchange`], in three moments; a failure undoes what was done, but whoever is killed in between leaves
+/// nothing under the name of `other`.
+fn exchange_by_steps(one: &Path, other: &Path) -> io::Result<()> {
+    let aside = beside(other, &format!("{}.old{UNFINISHED}", std::process::id()));
+    remove(&aside)?;
+    fs::rename(other, &aside)?;
+    if let Err(error) = fs::rename(one, other) {
+        fs::rename(&aside, other)?;
+        return Err(error);
+    }
+    fs::rename(&aside, one)
 }
 
 impl Drop for Draft {
@@ -81,4 +109,27 @@ fn beside(target: &Path, ending: &str) -> PathBuf {
 /// Names in a directory are on the disk only after this.
 fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_change_names_in_one_step_or_in_several() {
+        let folder = std::env::temp_dir().join(format!("cresset-exchange-{}", std::process::id()));
+        let [one, other] = ["one", "other"].map(|name| folder.join(name));
+        for path in [&one, &other] {
+            fs::create_dir_all(path).unwrap();
+            fs::write(path.join("file"), path.to_string_lossy().as_bytes()).unwrap();
+        }
+        let read = |path: &Path| PathBuf::from(fs::read_to_string(path.join("file")).unwrap());
+        exchange(&one, &other).unwrap();
+        assert_eq!([read(&one), read(&other)], [other.clone(), one.clone()]);
+        exchange_by_steps(&one, &other).unwrap();
+        assert_eq!([read(&one), read(&other)], [one.clone(), other.clone()]);
+        assert!(exchange_by_steps(&folder.join("missing"), &other).is_err());
+        assert_eq!(read(&other), other, "a failed exchange is undone");
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

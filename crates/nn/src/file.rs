@@ -6,7 +6,10 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use std::collections::HashMap;
 use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Writes the state of `module` to `path`.
 ///
@@ -60,11 +63,26 @@ pub fn save_state(state: &[(String, Tensor)], path: impl AsRef<Path>) -> Result<
     // Other readers of such files ask for whom they were made.
     let about = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     let file = safetensors::serialize(views, Some(about)).map_err(|error| told(&error))?;
-    // Whoever is interrupted leaves the file of before behind, never a part of one.
-    let partial = path.with_extension("partial");
-    std::fs::write(&partial, file)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|error| told(&error))
+    replace(path, &file).map_err(|error| told(&error))
+}
+
+/// Writes a file beside `path` and gives it that name once all of it is on the disk: whoever is interrupted leaves
+/// the file of before, never a part of one.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let Some(name) = path.file_name() else { return Err(io::ErrorKind::IsADirectory.into()) };
+    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Relaxed));
+    let partial = path.with_file_name(format!(".{}.{process}.{count}.partial", name.to_string_lossy()));
+    let written = File::create(&partial).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    let outcome = written.and_then(|()| fs::rename(&partial, path));
+    if outcome.is_err() {
+        // The first error is the one to tell; there may be nothing to remove.
+        let _ = fs::remove_file(&partial);
+    }
+    outcome
 }
 
 /// The tensors in the file `path`, by name.
@@ -74,7 +92,7 @@ pub fn save_state(state: &[(String, Tensor)], path: impl AsRef<Path>) -> Result<
 pub fn load_state(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
     let told = |error: &dyn Display| fault("load", path, error);
-    let file = std::fs::read(path).map_err(|error| told(&error))?;
+    let file = fs::read(path).map_err(|error| told(&error))?;
     let parsed = SafeTensors::deserialize(&file).map_err(|error| told(&error))?;
     let each = |(name, view): (String, TensorView<'_>)| {
         let tensor = tensor(view.dtype(), view.shape(), view.data());

@@ -1,7 +1,7 @@
 //! The loss over time: as JSON lines, and as a picture.
 
 use super::super::Outcome;
-use super::cannot_write;
+use super::write_whole;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
@@ -22,10 +22,8 @@ pub(super) fn write(path: &Path, points: &[Point], title: &str) -> Outcome {
         format!("{}\n", json!({"step": step, "epoch": epoch, "loss": loss, "lr": lr, "seconds": seconds}))
     };
     let lines: String = points.iter().map(line).collect();
-    std::fs::write(path, lines).map_err(|error| cannot_write(path, error))?;
-    let picture = path.with_extension("svg");
-    std::fs::write(&picture, draw(points, title)).map_err(|error| cannot_write(&picture, error))?;
-    Ok(())
+    write_whole(path, &lines)?;
+    write_whole(&path.with_extension("svg"), &draw(points, title))
 }
 
 const SIZE: [f64; 2] = [720.0, 360.0];

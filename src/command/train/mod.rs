@@ -18,6 +18,8 @@ use cresset::data::Dataset as _;
 use cresset::optim::Options as _;
 use cresset::prelude::*;
 use fit::{End, Fit};
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -184,6 +186,18 @@ fn probe(directory: &Path) -> Outcome {
     let file = directory.join(".cresset-probe");
     std::fs::write(&file, b"").map_err(|error| cannot_write(directory, error))?;
     std::fs::remove_file(&file).map_err(|error| cannot_write(directory, error))?;
+    Ok(())
+}
+
+/// Writes a file that is there whole or not at all: under another name first, and under its own once it is on the disk.
+fn write_whole(path: &Path, text: &str) -> Outcome {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.partial"));
+    let written = File::create(&beside).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.and_then(|()| std::fs::rename(&beside, path)).map_err(|error| cannot_write(path, error))?;
     Ok(())
 }
 

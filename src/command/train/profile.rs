@@ -67,7 +67,7 @@ impl<'a> Profile<'a> {
         let table =
             self.profiler.key_averages()?.table().sort_by("self_cpu_time_total")?.row_limit(20).to_string();
         let path = self.file("table.txt");
-        std::fs::write(&path, &table).map_err(|error| super::cannot_write(&path, error))?;
+        super::write_whole(&path, &table)?;
         say(table)?;
         for (what, path, how) in places {
             say(format_args!("{what}: {}\n  {how}", path.display()))?;
