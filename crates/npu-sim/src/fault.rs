@@ -8,7 +8,9 @@
 //! | calls | `3` the third, `3..` that and all later ones, `*` all |
 //! | effect | a code: the call fails so; `delay=5ms`: it comes later; `drop`: it claims success and does nothing |
 //!
-//! Faults of the second function of an operator happen in the stream, as those of kernels do.
+//! Faults of the second function of an operator happen in the stream, as those of kernels do. Every function that
+//! returns a code or a handle can be told to fail; those that only give a text or a name cannot. Functions of our own
+//! are left out, so that `*` always can be taken back.
 
 use crate::config::{complain, text};
 use crate::error::{Failure, Result, fail};
@@ -28,6 +30,9 @@ struct Fault {
     which: RangeInclusive<u64>,
     effect: Effect,
     calls: AtomicU64,
+    /// As it was asked for.
+    entry: String,
+    happened: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,7 +84,8 @@ fn parse(entry: &str) -> Option<Fault> {
         None if effect == "drop" => Effect::Drop,
         None => Effect::Fail(effect.parse().ok()?),
     };
-    Some(Fault { function: function.into(), which, effect, calls: AtomicU64::new(0) })
+    let [calls, happened] = [const { AtomicU64::new(0) }; 2];
+    Some(Fault { function: function.into(), which, effect, calls, entry: entry.into(), happened })
 }
 
 /// `5ms`, `20us` or `1s`.
@@ -130,10 +136,17 @@ fn look(function: &str) -> Option<Injected> {
     for fault in FAULTS.read().iter().filter(|fault| fault.is_for(function)) {
         let call = fault.calls.fetch_add(1, Ordering::Relaxed) + 1;
         if found.is_none() && fault.which.contains(&call) {
+            fault.happened.fetch_add(1, Ordering::Relaxed);
             found = Some(Injected { effect: fault.effect, call });
         }
     }
     found
+}
+
+/// A line per fault that was asked for, and how often it has happened.
+pub(crate) fn report() -> String {
+    let line = |fault: &Fault| format!("{} {}\n", fault.entry, fault.happened.load(Ordering::Relaxed));
+    FAULTS.read().iter().map(line).collect()
 }
 
 impl Injected {
@@ -168,6 +181,7 @@ mod tests {
         assert!(fault.is_for("aclnnAdd") && !fault.is_for("aclrtMalloc"));
         assert_eq!((fault.which, fault.effect), (2..=u64::MAX, Effect::Delay(Duration::from_millis(5))));
         assert_eq!(parse("aclrtFree:*:drop").unwrap().effect, Effect::Drop);
+        assert!(parse("*:7:507015").unwrap().is_for("aclrtFree"));
         for wrong in ["aclrtMalloc:3", "", "a:b:1", "a:1:delay=5", "a:1:later"] {
             assert!(parse(wrong).is_none(), "{wrong}");
         }

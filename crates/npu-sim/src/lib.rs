@@ -12,7 +12,8 @@
 //!  ├─ objects, plan, ops                  operators: check, plan, compute with cresset-kernels
 //!  ├─ collective                          ranks that communicate, in this process or others
 //!  ├─ trace, marker, buffers              activity records
-//!  └─ pace, fault, clock, calls           when things run, fail, and how long they take
+//!  ├─ pace, fault, clock, calls           when things run, fail, and how long they take
+//!  └─ tester                              settings and faults that tests change while they run
 //! ```
 //!
 //! | variable | meaning | default |
@@ -29,6 +30,8 @@
 //! | `CRESSET_SIM_LEAKS` | `1`: say at the end what was never destroyed | 0 |
 //! | `HCCL_CONNECT_TIMEOUT` | seconds that ranks wait for each other to join | 120 |
 //! | `HCCL_EXEC_TIMEOUT` | seconds that a collective waits for other ranks | 1836 |
+//!
+//! [`configure`] and, for C, `cressetSimConfigure` change faults, order, delays and counting while a program runs.
 
 #![deny(unsafe_code)]
 
@@ -57,6 +60,7 @@ mod plan;
 mod process;
 mod report;
 mod stream;
+mod tester;
 mod trace;
 mod transfer;
 
@@ -66,6 +70,7 @@ pub use abi::{
     executor::*, info::*, marker::*, memory::*, objects::*, refused::*, stream::*, tensor::*, tester::*,
     virtual_memory::*,
 };
+pub use tester::{configure, report};
 
 /// What this device calls itself.
 pub const NAME: &str = "cresset-npu-sim";

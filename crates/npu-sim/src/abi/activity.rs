@@ -2,7 +2,7 @@
 #![allow(non_snake_case, reason = "the names are those of C")]
 
 use crate::buffers::{self, Client};
-use crate::{marker, trace};
+use crate::{calls, fault, marker, trace};
 use cresset_acl::record::result;
 use cresset_acl::types::{ActivityCallback, BufferCompleted, BufferRequested, c_char, c_void};
 use std::ffi::CStr;
@@ -11,6 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static SUBSCRIBED: AtomicBool = AtomicBool::new(false);
 /// What a subscriber gets as its handle: only one exists.
 const SUBSCRIBER: usize = 0x0a00_0000_0000_0001;
+
+/// Runs the body of the C function `name`, unless it is to fail, come late or be lost.
+fn call(name: &str, body: impl FnOnce() -> i32) -> i32 {
+    calls::count(name);
+    let Some(fault) = fault::injected(name) else { return body() };
+    let mut code = result::SUCCESS;
+    let outcome = fault.around(|| {
+        code = body();
+        Ok(())
+    });
+    outcome.map_or_else(|failure| failure.code, |()| code)
+}
 
 /// Starts the one subscription there is. The callback is never called.
 ///
@@ -22,15 +34,17 @@ pub unsafe extern "C" fn msptiSubscribe(
     _callback: ActivityCallback,
     _data: *mut c_void,
 ) -> i32 {
-    if subscriber.is_null() {
-        return result::INVALID_PARAMETER;
-    }
-    if SUBSCRIBED.swap(true, Ordering::SeqCst) {
-        return result::MULTIPLE_SUBSCRIBERS;
-    }
-    // SAFETY: not null, so the caller vouches for it.
-    unsafe { subscriber.write(SUBSCRIBER as *mut c_void) };
-    result::SUCCESS
+    call("msptiSubscribe", || {
+        if subscriber.is_null() {
+            return result::INVALID_PARAMETER;
+        }
+        if SUBSCRIBED.swap(true, Ordering::SeqCst) {
+            return result::MULTIPLE_SUBSCRIBERS;
+        }
+        // SAFETY: not null, so the caller vouches for it.
+        unsafe { subscriber.write(SUBSCRIBER as *mut c_void) };
+        result::SUCCESS
+    })
 }
 
 /// Ends the subscription.
@@ -39,10 +53,12 @@ pub unsafe extern "C" fn msptiSubscribe(
 /// None: a handle is checked, never followed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn msptiUnsubscribe(subscriber: *mut c_void) -> i32 {
-    if subscriber as usize != SUBSCRIBER || !SUBSCRIBED.swap(false, Ordering::SeqCst) {
-        return result::INVALID_PARAMETER;
-    }
-    result::SUCCESS
+    call("msptiUnsubscribe", || {
+        if subscriber as usize != SUBSCRIBER || !SUBSCRIBED.swap(false, Ordering::SeqCst) {
+            return result::INVALID_PARAMETER;
+        }
+        result::SUCCESS
+    })
 }
 
 /// Says where buffers come from, and where they go.
@@ -54,8 +70,10 @@ pub unsafe extern "C" fn msptiActivityRegisterCallbacks(
     requested: BufferRequested,
     completed: BufferCompleted,
 ) -> i32 {
-    buffers::register(Client { requested, completed });
-    result::SUCCESS
+    call("msptiActivityRegisterCallbacks", || {
+        buffers::register(Client { requested, completed });
+        result::SUCCESS
+    })
 }
 
 /// Starts to collect a kind of records. Somebody must be subscribed.
@@ -64,10 +82,12 @@ pub unsafe extern "C" fn msptiActivityRegisterCallbacks(
 /// None.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn msptiActivityEnable(kind: u32) -> i32 {
-    if !SUBSCRIBED.load(Ordering::SeqCst) {
-        return result::INVALID_PARAMETER;
-    }
-    trace::enable(kind)
+    call("msptiActivityEnable", || {
+        if !SUBSCRIBED.load(Ordering::SeqCst) {
+            return result::INVALID_PARAMETER;
+        }
+        trace::enable(kind)
+    })
 }
 
 /// Stops collecting a kind of records.
@@ -76,7 +96,7 @@ pub unsafe extern "C" fn msptiActivityEnable(kind: u32) -> i32 {
 /// None.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn msptiActivityDisable(kind: u32) -> i32 {
-    trace::disable(kind)
+    call("msptiActivityDisable", || trace::disable(kind))
 }
 
 /// Whether a kind of records is collected.
@@ -161,18 +181,20 @@ pub unsafe extern "C" fn msptiActivityGetNextRecord(
     valid: usize,
     record: *mut *mut u8,
 ) -> i32 {
-    if buffer.is_null() || record.is_null() {
-        return result::INVALID_PARAMETER;
-    }
-    // SAFETY: by the caller's promise.
-    match unsafe { buffers::next(buffer, valid) } {
-        Ok(next) => {
-            // SAFETY: not null, so the caller vouches for it.
-            unsafe { record.write(next) };
-            result::SUCCESS
+    call("msptiActivityGetNextRecord", || {
+        if buffer.is_null() || record.is_null() {
+            return result::INVALID_PARAMETER;
         }
-        Err(result) => result,
-    }
+        // SAFETY: by the caller's promise.
+        match unsafe { buffers::next(buffer, valid) } {
+            Ok(next) => {
+                // SAFETY: not null, so the caller vouches for it.
+                unsafe { record.write(next) };
+                result::SUCCESS
+            }
+            Err(result) => result,
+        }
+    })
 }
 
 /// Hands over all records of work that is done.
@@ -181,8 +203,10 @@ pub unsafe extern "C" fn msptiActivityGetNextRecord(
 /// None.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn msptiActivityFlushAll(_flag: u32) -> i32 {
-    buffers::flush();
-    result::SUCCESS
+    call("msptiActivityFlushAll", || {
+        buffers::flush();
+        result::SUCCESS
+    })
 }
 
 /// Ties the launches that follow to an id.
@@ -191,7 +215,7 @@ pub unsafe extern "C" fn msptiActivityFlushAll(_flag: u32) -> i32 {
 /// None.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn msptiActivityPushExternalCorrelationId(kind: u32, id: u64) -> i32 {
-    trace::push(kind, id)
+    call("msptiActivityPushExternalCorrelationId", || trace::push(kind, id))
 }
 
 /// Undoes the last push.
@@ -200,11 +224,13 @@ pub unsafe extern "C" fn msptiActivityPushExternalCorrelationId(kind: u32, id: u
 /// `last` is null or may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn msptiActivityPopExternalCorrelationId(kind: u32, last: *mut u64) -> i32 {
-    if last.is_null() {
-        return result::INVALID_PARAMETER;
-    }
-    let Some(id) = trace::pop(kind) else { return result::INVALID_PARAMETER };
-    // SAFETY: not null, so the caller vouches for it.
-    unsafe { last.write(id) };
-    result::SUCCESS
+    call("msptiActivityPopExternalCorrelationId", || {
+        if last.is_null() {
+            return result::INVALID_PARAMETER;
+        }
+        let Some(id) = trace::pop(kind) else { return result::INVALID_PARAMETER };
+        // SAFETY: not null, so the caller vouches for it.
+        unsafe { last.write(id) };
+        result::SUCCESS
+    })
 }

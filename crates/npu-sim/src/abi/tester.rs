@@ -1,8 +1,8 @@
 //! Functions of our own, for programs that test with the simulated device.
 #![allow(non_snake_case, reason = "the names are in the style of C")]
 
-use crate::error::{call, fail};
-use crate::{calls, config, objects};
+use crate::error::{call_unharmed, fail};
+use crate::{config, tester};
 use cresset_acl::code;
 use cresset_acl::types::{Status, c_char};
 use std::cell::RefCell;
@@ -21,7 +21,7 @@ pub extern "C" fn cressetSimVersion() -> *const c_char {
 /// Both are null or text ended by a zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cressetSimConfigure(variable: *const c_char, value: *const c_char) -> Status {
-    call("cressetSimConfigure", || {
+    call_unharmed(code::RT_INTERNAL_ERROR, "cressetSimConfigure", || {
         if variable.is_null() || value.is_null() {
             fail!(code::INVALID_PARAM, "the variable or its value is null");
         }
@@ -31,8 +31,8 @@ pub unsafe extern "C" fn cressetSimConfigure(variable: *const c_char, value: *co
     })
 }
 
-/// A text about `calls` (a line per function and how often it was called) or `leaks` (a line per kind of
-/// object of which some are alive); valid until this thread asks again. Null for anything else.
+/// The text of [`report`](crate::report()) about something; valid until this thread asks again. Null for
+/// anything that is not known there.
 ///
 /// # Safety
 /// `what` is null or text ended by a zero byte.
@@ -43,11 +43,8 @@ pub unsafe extern "C" fn cressetSimReport(what: *const c_char) -> *const c_char 
         return std::ptr::null();
     }
     // SAFETY: not null, so the caller vouches for it.
-    let text = match unsafe { CStr::from_ptr(what) }.to_bytes() {
-        b"calls" => calls::report(),
-        b"leaks" => objects::leaks(),
-        _ => return std::ptr::null(),
-    };
+    let what = unsafe { CStr::from_ptr(what) }.to_string_lossy();
+    let Some(text) = tester::report(&what) else { return std::ptr::null() };
     TEXT.set(CString::new(text).unwrap_or_default());
     TEXT.with_borrow(|text| text.as_ptr())
 }

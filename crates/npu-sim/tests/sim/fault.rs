@@ -25,3 +25,43 @@ fn the_call_that_is_told_to_fail_does() {
     assert_eq!(run!(exp(x.raw, out.raw)).unwrap_err().0, code::NN_PARAM_INVALID);
     run!(exp(x.raw, out.raw)).unwrap();
 }
+
+#[test]
+fn calls_fail_come_late_or_are_lost_by_the_word_of_a_program() {
+    const NAME: &str = "fault::calls_fail_come_late_or_are_lost_by_the_word_of_a_program";
+    if !is_child() {
+        return alone(NAME, &[]);
+    }
+    open();
+    let fault = |list: &str| configure("CRESSET_SIM_FAIL", list).unwrap();
+    fault("aclCreateScalar:2:100000");
+    let made = [1.0, 2.0, 3.0].map(|value| scalar(value).is_null());
+    assert_eq!(made, [false, true, false]);
+    assert_eq!(report("faults").unwrap(), "aclCreateScalar:2:100000 1\n");
+
+    let mut subscriber = null_mut();
+    fault("mspti*:1:15");
+    // SAFETY: the place may be written, and the callback is never called.
+    let codes = [(); 2].map(|()| unsafe { msptiSubscribe(&mut subscriber, std::ptr::null(), null_mut()) });
+    assert_eq!(codes, [15, 0], "functions of the tracing library can fail too");
+
+    let x = Tensor::new(&[2], &[1.0, 2.0]);
+    let out = Tensor::new(&[2], &[5.0, 6.0]);
+    fault("aclnnNeg:1:drop");
+    run!(neg(x.raw, out.raw)).unwrap();
+    assert_eq!(out.get(), [5.0, 6.0], "the device claims to have computed, and has not");
+    fault("aclrtSynchronizeStream:1:delay=20ms");
+    let begin = std::time::Instant::now();
+    run!(neg(x.raw, out.raw)).unwrap();
+    assert!(begin.elapsed() >= std::time::Duration::from_millis(20));
+    assert_eq!(out.get(), [-1.0, -2.0]);
+
+    fault("*:1..:507015");
+    // SAFETY: a plain call.
+    assert_eq!(failure(unsafe { aclrtSynchronizeDevice() }).0, code::RT_AICORE_EXCEPTION);
+    fault("");
+    // SAFETY: a plain call.
+    ok(unsafe { aclrtSynchronizeDevice() });
+    assert!(configure("CRESSET_SIM_FAIL", "aclrtMalloc").unwrap_err().contains("function:calls:effect"));
+    assert!(configure("CRESSET_SIM_MEMORY", "5").unwrap_err().contains("cannot be changed any more"));
+}

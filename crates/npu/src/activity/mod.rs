@@ -108,6 +108,8 @@ const KINDS: [(u32, &str); 5] = [
 
 #[derive(Default)]
 struct State {
+    is_collecting: bool,
+    /// Kept while someone collects; and if it could not be ended, for the next who does.
     subscriber: Option<Subscriber>,
     join: Join,
     untraced: Vec<String>,
@@ -137,23 +139,21 @@ impl Source for Devices {
         };
         let mut slot = STATE.lock();
         let state = slot.get_or_insert_default();
-        if state.subscriber.is_some() {
+        if state.is_collecting {
             return Err("device activities are being collected already; stop that first".into());
         }
-        let mut subscriber = ptr::null_mut();
-        // SAFETY: the result has a place; a null callback is never called.
-        let code = unsafe { (tracing.msptiSubscribe)(&mut subscriber, ptr::null(), ptr::null_mut()) };
-        check("msptiSubscribe", code)?;
-        let subscriber = Subscriber(subscriber);
+        if state.subscriber.is_none() {
+            state.subscriber = Some(subscribe(tracing)?);
+        }
         state.untraced = match enable(tracing) {
             Ok(untraced) => untraced,
             Err(error) => {
                 // What failed first is the news; that undoing it may fail too is not.
-                let _ = disable(tracing, subscriber);
+                let _ = disable(tracing, &mut state.subscriber);
                 return Err(error.into());
             }
         };
-        state.subscriber = Some(subscriber);
+        state.is_collecting = true;
         state.join = Join::default();
         COLLECTING.store(TRACED, Relaxed);
         Ok(())
@@ -194,12 +194,14 @@ impl Source for Devices {
         };
         let mut slot = STATE.lock();
         let state = slot.get_or_insert_default();
-        let Some(subscriber) = state.subscriber.take() else { return Ok(()) };
-        let disabled = disable(tracing, subscriber);
-        flush(tracing)?;
+        if !std::mem::take(&mut state.is_collecting) {
+            return Ok(());
+        }
+        let disabled = disable(tracing, &mut state.subscriber);
+        let flushed = flush(tracing);
         buffers::discard();
         state.join = Join::default();
-        Ok(disabled?)
+        Ok(disabled.and(flushed)?)
     }
 
     fn devices(&self, visit: &mut dyn FnMut(Properties)) {
@@ -214,6 +216,15 @@ impl Source for Devices {
 fn tracing() -> Result<Option<&'static Tracing>, Failure> {
     let loaded = sys::try_loaded().ok_or("call npu::init first")?;
     Ok(loaded.tracing.as_ref().ok())
+}
+
+/// Becomes the one who is told.
+fn subscribe(tracing: &Tracing) -> Result<Subscriber, TracingError> {
+    let mut subscriber = ptr::null_mut();
+    // SAFETY: the result has a place; a null callback is never called.
+    let code = unsafe { (tracing.msptiSubscribe)(&mut subscriber, ptr::null(), ptr::null_mut()) };
+    check("msptiSubscribe", code)?;
+    Ok(Subscriber(subscriber))
 }
 
 /// Starts to collect; returns what cannot be collected, and why.
@@ -234,14 +245,17 @@ fn enable(tracing: &Tracing) -> Result<Vec<String>, TracingError> {
     Ok(untraced)
 }
 
-/// Ends collecting.
-fn disable(tracing: &Tracing, subscriber: Subscriber) -> Result<(), TracingError> {
+/// Ends collecting. A subscriber that the library keeps is kept.
+fn disable(tracing: &Tracing, subscriber: &mut Option<Subscriber>) -> Result<(), TracingError> {
     for (kind, _) in KINDS {
         // SAFETY: has no preconditions. Kinds that were not enabled are refused, which is fine.
         let _ = unsafe { (tracing.msptiActivityDisable)(kind) };
     }
-    // SAFETY: the handle that was given to us, used for the last time.
-    check("msptiUnsubscribe", unsafe { (tracing.msptiUnsubscribe)(subscriber.0) })
+    let Some(Subscriber(handle)) = subscriber else { return Ok(()) };
+    // SAFETY: the handle is alive.
+    check("msptiUnsubscribe", unsafe { (tracing.msptiUnsubscribe)(*handle) })?;
+    *subscriber = None;
+    Ok(())
 }
 
 fn flush(tracing: &Tracing) -> Result<(), TracingError> {
