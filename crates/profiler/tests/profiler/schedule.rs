@@ -133,3 +133,24 @@ fn a_trace_can_be_named() {
     let id = profiler.trace_id().unwrap();
     assert!(id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
 }
+
+#[test]
+fn thirty_schedules_give_every_step_the_action_that_torch_gives_it() {
+    let recorded = include_str!("schedules.txt").lines().filter(|line| !line.starts_with('#'));
+    let mut count = 0;
+    for line in recorded {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse::<u64>().unwrap();
+        let schedule = Schedule::new(number(0), number(1), number(2)).unwrap();
+        let schedule = schedule.repeat(number(3)).skip_first(number(4)).skip_first_wait(number(5) == 1);
+        let letter = |step| match schedule.action(step) {
+            Action::None => 'N',
+            Action::Warmup => 'W',
+            Action::Record => 'R',
+            Action::RecordAndSave => 'S',
+        };
+        assert_eq!((0..24).map(letter).collect::<String>(), words[6], "{line}");
+        count += 1;
+    }
+    assert_eq!(count, 30);
+}
