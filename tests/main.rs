@@ -6,6 +6,7 @@ mod checkpoint;
 mod command;
 mod examples;
 mod execution_trace;
+mod faults;
 mod memory_timeline;
 mod mixed_precision;
 mod optimizer_steps;

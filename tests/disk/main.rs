@@ -4,6 +4,8 @@
 //! The functions of the C library that the standard library writes files with are defined anew here; this test is a
 //! program of its own for that reason.
 
+#![cfg(target_os = "linux")]
+
 mod checkpoints;
 mod exports;
 mod faulty;

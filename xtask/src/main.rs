@@ -1,14 +1,15 @@
-//! Chores of the project: checks of the simulated device against headers and programs of others.
+//! Chores of the project: checks of the simulated device against headers and programs of others, and long tests.
 //!
 //! `cargo xtask abi` compares our tables of C functions with the vendor's headers, `cargo xtask toolkit`
 //! makes a folder that programs for Ascend take for an installation, `cargo xtask outside` runs such
-//! programs on it.
+//! programs on it, `cargo xtask soak` runs the tests of faults that take long.
 
 #![forbid(unsafe_code)]
 
 mod abi;
 mod cache;
 mod outside;
+mod soak;
 mod toolkit;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +31,8 @@ enum Chore {
     /// Run programs of others on the simulated device.
     #[command(subcommand)]
     Outside(outside::Client),
+    /// Run the long tests of faults: kills, load, growth, changed files.
+    Soak(soak::Options),
 }
 
 /// What a chore says when it cannot go on.
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Chore::Abi(options) => abi::run(&options),
         Chore::Toolkit(options) => toolkit::run(&options),
         Chore::Outside(client) => outside::run(&client),
+        Chore::Soak(options) => soak::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

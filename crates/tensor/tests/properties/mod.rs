@@ -5,6 +5,7 @@
 mod gradients;
 mod programs;
 mod reference;
+mod sizes;
 mod step;
 mod views;
 
