@@ -101,6 +101,13 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Removes a directory that was whole: under its name it is there with all files, or not at all.
+pub(crate) fn discard(path: &Path) -> io::Result<()> {
+    let hidden = beside(path, &format!("{}.old{UNFINISHED}", std::process::id()));
+    fs::rename(path, &hidden)?;
+    remove(&hidden)
+}
+
 fn beside(target: &Path, ending: &str) -> PathBuf {
     let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     target.with_file_name(format!(".{name}.{ending}"))

@@ -1,7 +1,7 @@
 //! A directory of checkpoints: saving one, finding the newest, and how many are kept.
 
 use crate::TrainingState;
-use crate::durable::{Draft, is_unfinished, remove};
+use crate::durable::{Draft, discard, is_unfinished, remove};
 use crate::json;
 use cresset_nn::{Module, load_state, save_state};
 use cresset_optim::schedule::ScheduleState;
@@ -116,7 +116,7 @@ impl Checkpoints {
         }
         let Ok(all) = self.all() else { return Ok(()) };
         let surplus = if self.keep == 0 { 0 } else { all.len().saturating_sub(self.keep) };
-        all[..surplus].iter().try_for_each(|checkpoint| remove(&checkpoint.directory))
+        all[..surplus].iter().try_for_each(|checkpoint| discard(&checkpoint.directory))
     }
 }
 
