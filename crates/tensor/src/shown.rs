@@ -134,6 +134,28 @@ pub(crate) fn written(beside: &Tensor, operand: Operand<'_>) -> Result<Option<Te
     }
 }
 
+/// `number - x`, as torch makes it where a number comes first: of memory that is full of it.
+pub(crate) fn less(number: impl Into<Scalar>, x: &Tensor) -> Result<Tensor> {
+    let number = number.into();
+    if !observe::is_watched() || !x.device().is_cpu() {
+        return x.rsub(number);
+    }
+    let difference = x.filled_like(number)?;
+    difference.sub_(x)?;
+    Ok(difference)
+}
+
+/// `number / x`, made as [`less`] is.
+pub(crate) fn over(number: impl Into<Scalar>, x: &Tensor) -> Result<Tensor> {
+    let number = number.into();
+    if !observe::is_watched() || !x.device().is_cpu() {
+        return x.rdiv(number);
+    }
+    let quotient = x.filled_like(number)?;
+    quotient.div_(x)?;
+    Ok(quotient)
+}
+
 /// A call of a number and a tensor whose result is written over the tensor.
 pub(crate) fn over_second(name: &'static str, number: Tensor, tensor: &Tensor) -> Result<Shown> {
     let inner = call(name, [&number, tensor], &[Argument::Tensor(tensor.argument())]);

@@ -1,9 +1,10 @@
 //! Every derivative against finite differences, and second derivatives likewise.
 
-use cresset_tensor::autograd::{GradCheck, gradcheck, gradgradcheck};
+use cresset_tensor::autograd::{GradCheck, Pass, grad, gradcheck, gradgradcheck};
 use cresset_tensor::ops::{
-    Approximate, Attention, Between, Border, Convolving, Ctc, GaussianLoss, Interpolation, LocalResponseNorm,
-    Margin, Method, MultiMargin, Norm, PoissonLoss, Pooling, Reduction, Resize, Sampling, TripletMargin,
+    Approximate, Attention, BatchNorm, Between, Border, Convolving, Ctc, GaussianLoss, Interpolation,
+    LocalResponseNorm, Margin, Method, MultiMargin, Norm, PoissonLoss, Pooling, Reduction, Resize, Sampling,
+    TripletMargin,
 };
 use cresset_tensor::{Result, Tensor};
 
@@ -364,6 +365,31 @@ fn products_with_zeros_have_both_derivatives() {
             gradcheck(function, &x, GradCheck::default()).unwrap();
             gradgradcheck(function, &x, GradCheck::default()).unwrap();
         }
+    }
+}
+
+#[test]
+fn normalizations_have_derivatives_of_every_order() {
+    let functions: [Function; 3] = [
+        |x| x[0].layer_norm(&[4], Some(&x[1]), Some(&x[2]), 1e-5),
+        |x| x[0].group_norm(2, Some(&x[1]), Some(&x[2]), 1e-5),
+        |x| {
+            let how = BatchNorm { training: true, ..BatchNorm::default() };
+            x[0].batch_norm([None, None], Some(&x[1]), Some(&x[2]), how)
+        },
+    ];
+    for function in functions {
+        let x = inputs(&[&[3, 4], &[4], &[4]]);
+        gradcheck(function, &x, GradCheck::default()).unwrap();
+        gradgradcheck(function, &x, GradCheck::default()).unwrap();
+        // What is linear in the output has no second derivative of interest.
+        let slope = |x: &[Tensor]| {
+            let pass = Pass { create_graph: true, ..Pass::default() };
+            let loss = function(x)?.pow(3)?.sum()?;
+            let gradients = grad(&[(&loss, None)], &[&x[0], &x[1]], pass)?;
+            Ok(gradients.into_iter().flatten().collect::<Vec<_>>())
+        };
+        gradgradcheck(slope, &x, GradCheck::default()).unwrap();
     }
 }
 

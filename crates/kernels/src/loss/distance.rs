@@ -10,10 +10,6 @@ pub trait Distance: Copy + Sync {
 
     /// How the loss changes with the difference.
     fn slope<T: Float>(self, difference: T) -> T;
-
-    /// Below which distance the loss is a parabola, and its second derivative there. Beyond, the
-    /// loss is straight.
-    fn bend(self) -> (f64, f64);
 }
 
 /// The square of the difference.
@@ -29,10 +25,6 @@ impl Distance for Square {
     #[inline(always)]
     fn slope<T: Float>(self, difference: T) -> T {
         difference + difference
-    }
-
-    fn bend(self) -> (f64, f64) {
-        (f64::INFINITY, 2.0)
     }
 }
 
@@ -61,10 +53,6 @@ impl Distance for SmoothL1 {
             difference / beta
         }
     }
-
-    fn bend(self) -> (f64, f64) {
-        (self.beta, 1.0 / self.beta)
-    }
 }
 
 /// Half the square of the difference, continued as a straight line beyond `delta`.
@@ -91,10 +79,6 @@ impl Distance for Huber {
         } else {
             difference
         }
-    }
-
-    fn bend(self) -> (f64, f64) {
-        (self.delta, 1.0)
     }
 }
 
@@ -141,12 +125,6 @@ mod tests {
         check(Square);
         check(SmoothL1 { beta: 0.5 });
         check(Huber { delta: 1.5 });
-    }
-
-    #[test]
-    fn the_bend_is_the_second_derivative() {
-        let (within, by) = SmoothL1 { beta: 0.5 }.bend();
-        assert_eq!((within, SmoothL1 { beta: 0.5 }.slope(0.25)), (0.5, by * 0.25));
         assert_eq!(Huber { delta: 1.5 }.slope(4.0), 1.5);
     }
 }

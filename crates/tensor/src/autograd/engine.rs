@@ -216,13 +216,18 @@ impl Run {
         }
         // A node that no gradient reached only passes on that there is none.
         let reached = grads.iter().any(Option::is_some);
-        let results = if reached { self.derive(node, grads)? } else { Grads::new() };
+        let mut results = if reached { self.derive(node, grads)? } else { show_unreached(node) };
+        for (result, edge) in results.iter_mut().zip(&node.edges) {
+            *result = match (result.take(), edge) {
+                (Some(gradient), Some(edge)) => Some(fit(gradient, edge, node.name)?),
+                _ => None,
+            };
+        }
         let mut results = results.into_iter();
         for edge in &node.edges {
             let result = results.next().flatten();
             if let Some(edge) = edge {
-                let gradient = result.map(|gradient| fit(gradient, edge, node.name)).transpose()?;
-                self.arrive(edge, gradient)?;
+                self.arrive(edge, result)?;
             }
         }
         Ok(())
@@ -324,6 +329,15 @@ impl Run {
 /// Whether a sum is not to grow where it is, because someone watches and torch does not let views grow.
 fn seen_as_view(sum: &Tensor) -> bool {
     sum.is_view() && observe::is_watched()
+}
+
+/// Torch runs a node that no gradient reached, too. It gives none.
+fn show_unreached(node: &Node) -> Grads {
+    if observe::is_watched() {
+        let missing: Grads = SmallVec::from_elem(None, node.outputs.len().max(1));
+        drop(observe::span(&NodeCall { node, grads: &missing, kind: Kind::Backward }));
+    }
+    Grads::new()
 }
 
 /// Several roots hang on a node of their own in torch.

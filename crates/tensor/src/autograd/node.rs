@@ -204,6 +204,11 @@ pub(super) struct Gradient {
 }
 
 impl Gradient {
+    /// That of an output which does not exist.
+    pub(super) fn none() -> Gradient {
+        Gradient { shape: Dims::from_slice(&[0]), dtype: DType::F32, device: Device::CPU }
+    }
+
     /// The gradient of `tensor`.
     pub(super) fn of(tensor: &Tensor) -> Gradient {
         Gradient { shape: Dims::from_slice(tensor.shape()), dtype: tensor.dtype(), device: tensor.device() }

@@ -38,8 +38,11 @@ pub fn record<O: Forward>(op: O, inputs: O::Inputs<'_>) -> Result<O::Output> {
         op.forward(inputs).inspect_err(|_| skip_number())?
     };
     let mut count = 0;
-    output.each(|tensor| {
-        recording.output(tensor, (count < O::DIFFERENTIABLE).then_some(count));
+    output.each_place(|place| {
+        match place {
+            Some(tensor) => recording.output(tensor, (count < O::DIFFERENTIABLE).then_some(count)),
+            None => recording.no_output(),
+        }
         count += 1;
     });
     recording.check()?;
@@ -236,6 +239,15 @@ impl Recording {
             let keeps = number.is_none_or(|number| self.saves.output(number));
             let kept = || Kept::tensor(Saved::output(tensor, number));
             self.saved().push(if keeps { kept() } else { Kept::Nothing });
+        }
+    }
+
+    /// Leaves the place of an output free that was not asked for: no gradient will come to it.
+    #[inline(never)]
+    fn no_output(&mut self) {
+        self.node().outputs.push(Gradient::none());
+        if self.saves.outputs() {
+            self.saved().push(Kept::Nothing);
         }
     }
 

@@ -49,6 +49,12 @@ pub trait Output: Sized {
     /// Visits each of its tensors.
     fn each(&self, visit: impl FnMut(&Tensor));
 
+    /// As [`each`](Output::each), with `None` in the place of a tensor that was not asked for.
+    #[inline]
+    fn each_place(&self, mut visit: impl FnMut(Option<&Tensor>)) {
+        self.each(|tensor| visit(Some(tensor)));
+    }
+
     /// Rebuilds it from each of its tensors and their index.
     fn map(self, f: impl FnMut(usize, Tensor) -> Tensor) -> Self;
 }
@@ -113,6 +119,35 @@ impl<const N: usize> Output for [Tensor; N] {
     fn map(self, mut f: impl FnMut(usize, Tensor) -> Tensor) -> Self {
         let mut number = 0..;
         self.map(|tensor| f(number.next().unwrap_or(N), tensor))
+    }
+}
+
+/// Those that the arguments ask for, each in its place.
+impl<const N: usize> Output for [Option<Tensor>; N] {
+    type Spec = [Option<Spec>; N];
+
+    fn allocate(specs: Self::Spec, device: Device) -> Result<Self> {
+        let mut tensors = [const { None }; N];
+        for (tensor, spec) in tensors.iter_mut().zip(specs) {
+            *tensor = spec.map(|spec| Tensor::allocate(spec, device)).transpose()?;
+        }
+        Ok(tensors)
+    }
+
+    fn each(&self, visit: impl FnMut(&Tensor)) {
+        self.iter().flatten().for_each(visit);
+    }
+
+    fn each_place(&self, visit: impl FnMut(Option<&Tensor>)) {
+        self.iter().map(Option::as_ref).for_each(visit);
+    }
+
+    fn map(self, mut f: impl FnMut(usize, Tensor) -> Tensor) -> Self {
+        let mut number = 0..;
+        self.map(|tensor| {
+            let number = number.next().unwrap_or(N);
+            tensor.map(|tensor| f(number, tensor))
+        })
     }
 }
 

@@ -40,7 +40,7 @@ impl Op for DivRounded {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().zeros_like()?, ctx.grad().zeros_like()?)
+        grads!(ctx; shown::zeros_typed(ctx.grad())?, shown::zeros_typed(ctx.grad())?)
     }
 
     fn arguments(&self, inputs: Pair<'_>, visit: &mut dyn FnMut(Argument<'_>)) {

@@ -104,7 +104,12 @@ impl Op for EmbeddingDenseBackward {
         }
         grads!(ctx; {
             let indices = ctx.saved(1);
-            let rows = ctx.grad().embedding(indices, None)?;
+            let flat = ctx.grad().index_select(0, &indices.reshape([-1])?)?;
+            let shape: Vec<isize> = match indices.dim() {
+                0 => vec![-1],
+                _ => indices.shape().iter().chain(&ctx.grad().shape()[1..]).map(|&size| size as isize).collect(),
+            };
+            let rows = flat.view(&shape)?;
             match self.padding {
                 // The padding row took no part, so nothing comes back from it.
                 Some(row) => {

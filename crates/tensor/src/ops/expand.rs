@@ -29,7 +29,10 @@ impl Op for Expand {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        grads!(ctx; ctx.grad().sum_to(ctx.shape(0))?)
+        grads!(ctx; match ctx.shape(0).is_empty() {
+            true => ctx.grad().sum()?,
+            false => ctx.grad().sum_to(ctx.shape(0))?,
+        })
     }
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {

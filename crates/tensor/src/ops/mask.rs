@@ -2,7 +2,7 @@
 
 use super::nonzero::not_meta;
 use super::places::{Source, check_room, check_same_dtype, must_be_tensor, pick, start, tensor};
-use super::{broadcast, scalar_argument};
+use super::{broadcast, scalar_argument, sizes};
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, Shown, device_of, kernel_table};
 use crate::{
@@ -225,10 +225,17 @@ impl Op for MaskedScatter {
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let mask = ctx.saved(2);
         grads!(ctx; ctx.grad().masked_fill(mask, 0)?, {
-            let used = ctx.grad().masked_select(&mask.expand(ctx.grad().shape())?)?;
-            let count: usize = ctx.shape(1).iter().product();
-            let unused = Tensor::zeros([count - used.numel()], (used.dtype(), used.device()))?;
-            Tensor::cat(&[&used, &unused], 0)?.view(ctx.shape(1))?
+            let shape = ctx.shape(1);
+            let told = sizes(shape);
+            let told = [Argument::Ints(&told)];
+            let _span = shown::call("aten::masked_scatter_backward", [ctx.grad(), mask], &told);
+            let mut used = ctx.grad().masked_select(mask)?;
+            let unused = shape.iter().product::<usize>() - used.numel();
+            if unused > 0 {
+                let nothing = Tensor::zeros([unused], (used.dtype(), used.device()))?;
+                used = Tensor::cat(&[&used, &nothing], 0)?;
+            }
+            used.view(shape)?
         })
     }
 

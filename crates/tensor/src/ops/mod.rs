@@ -193,6 +193,11 @@ pub(crate) fn check_gradient(op: &'static str, grad: &Tensor, expected: &Spec) -
     Err(Error::new(Cause::Shape, op, text))
 }
 
+/// The gradient of what has no influence on something like `x`.
+pub(crate) fn no_influence(x: &Tensor) -> Result<Tensor> {
+    Tensor::zeros(x.shape(), (x.dtype(), x.device()))
+}
+
 /// `x * factor`, without a call where the factor is 1.
 pub(crate) fn scaled(x: Tensor, factor: Scalar) -> Result<Tensor> {
     if factor.as_f64() == 1.0 { Ok(x) } else { x.mul(factor) }

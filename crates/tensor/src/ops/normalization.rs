@@ -10,6 +10,7 @@ mod group;
 mod layer;
 mod local;
 mod rms;
+mod second;
 
 pub use batch::*;
 pub use gradient::*;

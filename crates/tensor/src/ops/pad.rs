@@ -272,7 +272,7 @@ macro_rules! edges {
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
                 grads!(ctx;
                     $op { padding: self.padding.clone() }.call([ctx.grad()])?,
-                    ctx.grad().zeros_like()?
+                    super::no_influence(ctx.grad())?
                 )
             }
 

@@ -335,7 +335,7 @@ fn up_to_first_zero(
     let first = up_to_next.logical_and(is_zero)?;
     up_to_next.bitwise_and_(&first.bitwise_not()?)?;
     let behind = x.masked_fill(&up_to_next.bitwise_not()?, 1.0)?.cumprod(along, None)?;
-    behind.mul_(&grad.masked_fill(&zeros.ne(1)?, 0.0)?)?;
+    let masked = grad.masked_fill(&zeros.ne(1)?, 0.0)?;
     let in_front = {
         let before = place.sub(1)?;
         before.relu_()?;
@@ -343,6 +343,7 @@ fn up_to_first_zero(
         product.masked_fill_(&place.eq(0)?, 1.0)?;
         product
     };
+    behind.mul_(&masked)?;
     let at_zero = behind.sum_dims(&[along], true)?;
     at_zero.mul_(&in_front)?;
     at_zero.where_(&first, &found)

@@ -124,10 +124,12 @@ along_dim! {
     /// `y * (grad - sum(grad * y))` along a dimension.
     SoftmaxBackward: "aten::_softmax_backward_data", "SoftmaxBackwardDataBackward0", softmax_backward,
         |outer, grad, y, dims|
-        SoftmaxBackward { dim: dims[0] }.call([outer, y])?,
+        SoftmaxBackward { dim: dims[0] }.call([&outer.to(y.dtype())?, y])?,
         {
-            let (inner, shared) = (grad.mul(y)?.sum_dims(&dims, true)?, outer.mul(y)?.sum_dims(&dims, true)?);
-            outer.mul(&grad.sub(&inner)?)?.sub(&grad.mul(&shared)?)?
+            let outer = outer.to(y.dtype())?;
+            let shared = grad.mul(&y.mul(&outer)?.sum_dims(&dims, true)?)?;
+            let inner = y.mul(grad)?.sum_dims(&dims, true)?.mul(&outer)?;
+            grad.mul(&outer)?.sub(&inner)?.sub(&shared)?.to(y.dtype())?
         };
     /// `x - log(sum(exp(x)))` along a dimension.
     LogSoftmax: "aten::_log_softmax", "LogSoftmaxBackward0", log_softmax;

@@ -137,6 +137,7 @@ pub(crate) fn new_zeros(x: &Tensor, shape: &[usize], named: bool) -> Result<Tens
     let [dtype, layout, device] = if named { [dtype_code(x.dtype()), STRIDED, HOST] } else { [none; 3] };
     let more = [Argument::Ints(&sizes), dtype, layout, device, none];
     within("aten::new_zeros", [x], &more, || {
+        let _below = below();
         let out = within("aten::new_empty", [x], &more, || empty(shape, x.dtype()))?;
         out.zero_()?;
         Ok(out)
@@ -160,7 +161,26 @@ pub(crate) fn zeros_like(x: &Tensor) -> Result<Tensor> {
     }
     let none = Argument::None;
     within("aten::zeros_like", [x], &[none, none, none, none, PRESERVE], || {
+        let _below = below();
         let more = [dtype_code(x.dtype()), STRIDED, HOST, none, PRESERVE];
+        let out = within("aten::empty_like", [x], &more, || {
+            empty_strided(&kept_layout("aten::empty_like", x)?, x.dtype(), none)
+        })?;
+        out.zero_()?;
+        Ok(out)
+    })
+}
+
+/// Zeros that lie as `x` does, by a call that names their type.
+pub(crate) fn zeros_typed(x: &Tensor) -> Result<Tensor> {
+    if !x.device().is_cpu() {
+        return x.zeros_like();
+    }
+    let none = Argument::None;
+    let more = [dtype_code(x.dtype()), STRIDED, none, none, none];
+    within("aten::zeros_like", [x], &more, || {
+        let _below = below();
+        let more = [dtype_code(x.dtype()), STRIDED, HOST, none, none];
         let out = within("aten::empty_like", [x], &more, || {
             empty_strided(&kept_layout("aten::empty_like", x)?, x.dtype(), none)
         })?;

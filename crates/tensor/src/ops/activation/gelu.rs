@@ -4,7 +4,7 @@ use super::{infer_like, map2};
 use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::ops::unary::kind;
-use crate::{Backward, DType, Device, Grads, Kernel, Op, Result, Spec, Tensor, grads};
+use crate::{Backward, DType, Device, Grads, Kernel, Op, Result, Spec, Tensor, grads, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::{Float, functions};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
@@ -84,7 +84,10 @@ impl Op for GeluBackward {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (grad, x) = (ctx.saved(0), ctx.saved(1));
-        grads!(ctx; self.call([ctx.grad(), x])?, ctx.grad().mul(grad)?.mul(&self.curvature(x)?)?)
+        grads!(ctx; self.call([ctx.grad(), x])?, {
+            let bend = self.curvature(x)?;
+            ctx.grad().mul(grad)?.mul(&bend)?
+        })
     }
 
     fn arguments(&self, inputs: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
@@ -127,19 +130,32 @@ impl Kernel for GeluBackward {
 impl GeluBackward {
     /// The second derivative.
     fn curvature(self, x: &Tensor) -> Result<Tensor> {
-        let square = x.mul(x)?;
         match self.approximate {
-            Approximate::None => square.mul(-0.5)?.exp()?.mul(DENSITY_AT_0)?.mul(&square.rsub(2.0)?),
-            // With u the argument of the hyperbolic tangent t:
-            // (1 - t^2) (u' + x (u''/2 - t u'^2))
-            Approximate::Tanh => {
-                let t = square.mul(CUBIC)?.add(1.0)?.mul(x)?.mul(LINEAR)?.tanh()?;
-                let slope = square.mul(3.0 * CUBIC)?.add(1.0)?.mul(LINEAR)?;
-                let bend = x.mul(3.0 * CUBIC * LINEAR)?.sub(&slope.mul(&slope)?.mul(&t)?)?;
-                slope.add(&x.mul(&bend)?)?.tanh_backward(&t)
+            Approximate::None => {
+                let square = x.mul(x)?;
+                let density = square.mul(-0.5)?.exp()?.mul(DENSITY_AT_0)?;
+                let falling = square.mul(&density)?;
+                density.mul(2)?.sub(&falling)
             }
+            Approximate::Tanh => curvature_by_tanh(x),
         }
     }
+}
+
+/// With `u` the argument of the hyperbolic tangent `t`: `(1 - t^2) (u' + x (u''/2 - t u'^2))`, term by term.
+fn curvature_by_tanh(x: &Tensor) -> Result<Tensor> {
+    let u = x.add(&x.pow(3)?.mul(CUBIC)?)?.mul(LINEAR)?;
+    let (t, secant) = (u.tanh()?, shown::over(1, &u.cosh()?)?);
+    let half = x.mul(0.5)?;
+    let slope_of_t = shown::less(1, &t.mul(&t)?)?;
+    let slope = x.mul(3.0 * CUBIC)?.mul(x)?.add(1)?.mul(LINEAR)?;
+    let first = slope_of_t.mul(0.5)?.mul(&slope)?;
+    let falling = secant.neg()?.mul(&t)?;
+    let bend_of_t = secant.mul(2)?.mul(&falling)?.mul(&slope)?;
+    let second = half.mul(&slope)?.mul(&bend_of_t)?;
+    let bend = x.mul(6.0 * CUBIC)?.mul(LINEAR)?;
+    let third = half.mul(&slope_of_t)?.mul(&bend)?;
+    first.mul(2)?.add(&second)?.add(&third)
 }
 
 /// The normal distribution's density at 0.

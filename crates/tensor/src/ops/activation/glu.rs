@@ -70,28 +70,46 @@ impl Op for GluBackward {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let (grad, x, dim) = (ctx.saved(0), ctx.saved(1), self.dim);
-        let halves = |x: &Tensor| {
-            let size = x.shape()[dim_index(Self::NAME, dim, x.dim())?] / 2;
-            Ok::<_, Error>((x.narrow(dim, 0, size)?, x.narrow(dim, size as isize, size)?))
-        };
-        let ((first, second), (a, b)) = (halves(ctx.grad())?, halves(x)?);
-        let gate = b.sigmoid()?;
-        let along = second.mul(&a)?;
+        let (again, grad, x) = (ctx.grad(), ctx.saved(0), ctx.saved(1));
         grads!(ctx;
-            first.mul(&gate)?.add(&along.sigmoid_backward(&gate)?)?,
             {
-                // What both halves have in common is the gate's slope.
-                let bend = first.add(&along.mul(&gate.mul(-2.0)?.add(1.0)?)?)?;
-                let of_a = second.mul(grad)?.sigmoid_backward(&gate)?;
-                Tensor::cat(&[&of_a, &bend.mul(grad)?.sigmoid_backward(&gate)?], dim)?
+                let dim = dim_index(Self::NAME, self.dim, x.dim())?;
+                let (size, along) = (grad.shape()[dim], dim as isize);
+                let slopes = GluBackward { dim: along }
+                    .call([&Tensor::ones(grad.shape(), (grad.dtype(), grad.device()))?, x])?;
+                let through = again.mul(&slopes)?;
+                let second = through.narrow(along, size as isize, size)?;
+                through.narrow(along, 0, size)?.add(&second)?
             },
+            self.bend(again, grad, x)?,
         )
     }
 
     fn arguments(&self, inputs: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {
         super::visit(inputs, &[], visit);
         visit(Argument::Int(self.dim as i64));
+    }
+}
+
+impl GluBackward {
+    /// What the input gets of `again`, the gradient of its gradient.
+    fn bend(&self, again: &Tensor, grad: &Tensor, x: &Tensor) -> Result<Tensor> {
+        let size = grad.shape()[dim_index(Self::NAME, self.dim, x.dim())?];
+        let halves = |x: &Tensor| {
+            Ok::<_, Error>((x.narrow(self.dim, 0, size)?, x.narrow(self.dim, size as isize, size)?))
+        };
+        let (a, b) = halves(x)?;
+        let gate = b.sigmoid()?;
+        let rest = shown::less(1, &gate)?;
+        let slope = gate.mul(&rest)?;
+        let (first, second) = halves(again)?;
+        let along = second.mul(&a)?;
+        let to_a = second.mul(grad)?.mul(&slope)?;
+        let falling = gate.mul(&slope)?;
+        let bend = slope.mul(&rest)?.sub(&falling)?;
+        let from_first = first.mul(grad)?.mul(&slope)?;
+        let to_b = along.mul(grad)?.mul(&bend)?.add(&from_first)?;
+        Tensor::cat(&[&to_a, &to_b], self.dim)
     }
 }
 

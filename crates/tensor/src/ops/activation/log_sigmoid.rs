@@ -70,7 +70,11 @@ impl Op for LogSigmoidBackward {
         let (upstream, grad, x) = (ctx.grad(), ctx.saved(0), ctx.saved(1));
         grads!(ctx;
             LogSigmoidBackward.call([upstream, x, ctx.saved(2)])?,
-            upstream.mul(grad)?.sigmoid_backward(&x.sigmoid()?)?.neg()?,
+            {
+                let both = upstream.mul(grad)?;
+                let s = x.sigmoid()?;
+                both.mul(&s.sub(1)?)?.mul(&s)?
+            },
         )
     }
 }

@@ -44,18 +44,39 @@ impl Op for PreluKernelBackward {
     const NAME: &'static str = "aten::_prelu_kernel_backward";
     const BACKWARD: &'static str = "PreluKernelBackwardBackward0";
     const SAVES: Saves = Saves::Inputs;
+    const TAKES_MISSING: bool = true;
     /// The gradient, the input, and the weight.
     type Inputs<'a> = [&'a Tensor; 3];
     type Output = [Tensor; 2];
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (grad, x, weight) = (ctx.saved(0), ctx.saved(1), ctx.saved(2));
-        let (to_x, to_weight) = (ctx.grad_of(0), ctx.grad_of(1));
-        let above = x.gt(0.0)?;
+        let (to_x, to_weight) = (ctx.grad_if_any(0), ctx.grad_if_any(1));
+        let place = (x.dtype(), x.device());
+        let below = |factor: Tensor| {
+            let nothing = Tensor::zeros([], place)?;
+            nothing.where_(&x.ge(0)?, &factor)
+        };
+        let times_grad = |given: Option<&Tensor>| match given {
+            Some(given) => below(grad.mul(given)?),
+            None => Tensor::zeros(x.shape(), place),
+        };
         grads!(ctx;
-            to_x.where_(&above, &to_x.mul(weight)?.add(&to_weight.mul(x)?)?)?,
-            to_weight.mul(grad)?.zero_where(&above)?,
-            to_x.mul(grad)?.zero_where(&above)?,
+            match (to_x, to_weight) {
+                (Some(to_x), Some(to_weight)) => {
+                    let by_x = to_weight.mul(x)?;
+                    let bent = to_x.mul(weight)?.add(&by_x)?;
+                    to_x.where_(&x.ge(0)?, &bent)?
+                }
+                (Some(to_x), None) => {
+                    let bent = to_x.mul(weight)?;
+                    to_x.where_(&x.ge(0)?, &bent)?
+                }
+                (None, Some(to_weight)) => below(to_weight.mul(x)?)?,
+                (None, None) => Tensor::zeros(x.shape(), place)?,
+            },
+            times_grad(to_weight)?,
+            times_grad(to_x)?,
         )
     }
 }

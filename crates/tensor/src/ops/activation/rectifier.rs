@@ -56,9 +56,10 @@ derivatives! {
             if x <= T::ZERO { grad * input_scale * below } else { grad * scale }
         },
         |upstream, grad, x| {
+            let below = x.lt(0)?.type_as(x)?;
             let bent = upstream.mul(grad)?.mul(input_scale)?;
             let bent = if of_result { bent } else { EluBackward { alpha, scale, input_scale, of_result }.call([&bent, x])? };
-            bent.zero_where(&x.ge(0.0)?)
+            bent.mul(&below)
         };
 }
 

@@ -1,7 +1,7 @@
 //! Smooth bends and steps, and `x` times a smooth step.
 
 use super::{activations, attributes, derivatives, in_place};
-use crate::autograd::Saves;
+use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::{InPlace, kernel_table};
 use crate::ops::unary::kind;
 use crate::{Backward, Grads, Kernel, Op, Result, Scalar, Spec, Tensor, grads, shown};
@@ -17,11 +17,11 @@ activations! { only_float, Unary of Float:
     /// `x / (1 + e^-x)`
     Silu = "aten::silu", silu, silu_: saves Inputs,
         |x| x / (T::ONE + (-x).exponential()),
-        |grad, x| SiluBackward.call([grad, x]);
+        |grad, x| if is_grad_enabled() { silu_gradient(grad, x) } else { SiluBackward.call([grad, x]) };
     /// `x * tanh(log(1 + e^x))`
     Mish = "aten::mish", mish, mish_: saves Inputs,
         |x| x * tanh_of_softplus(x),
-        |grad, x| MishBackward.call([grad, x]);
+        |grad, x| if is_grad_enabled() { mish_gradient(grad, x) } else { MishBackward.call([grad, x]) };
 }
 
 derivatives! {
@@ -37,9 +37,10 @@ derivatives! {
     SoftplusBackward { beta: Scalar, threshold: Scalar } = "aten::softplus_backward",
         |grad, x| if x * beta > threshold { grad } else { grad * functions::Sigmoid.apply(x * beta) },
         |upstream, grad, x| {
+            let both = upstream.mul(grad)?;
             let scaled = x.mul(beta)?;
-            let bent = upstream.mul(grad)?.sigmoid_backward(&scaled.sigmoid()?)?.mul(beta)?;
-            bent.zero_where(&scaled.gt(threshold)?)
+            let bends = scaled.lt(threshold)?.type_as(x)?;
+            both.sigmoid_backward(&scaled.sigmoid()?)?.mul(&bends)?.mul(beta)
         };
     /// `grad * s * (1 + x * (1 - s))`, where `s` is the sigmoid of `x`.
     SiluBackward = "aten::silu_backward",
@@ -68,6 +69,20 @@ derivatives! {
 fn mish_gradient_memory(op: &MishBackward, inputs: [&Tensor; 2]) -> Result<Tensor> {
     shown::empty_output(inputs[1].dtype())?;
     op.computed(inputs)
+}
+
+/// The gradient of [`Silu`] as it is recorded, of operators that have derivatives of every order.
+fn silu_gradient(grad: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let s = x.sigmoid()?;
+    let slope = x.mul(&shown::less(1.0, &s)?)?.add(1.0)?;
+    grad.mul(&s)?.mul(&slope)
+}
+
+/// As [`silu_gradient`], of [`Mish`].
+fn mish_gradient(grad: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let (s, t) = (x.sigmoid()?, x.exp()?.log1p()?.tanh()?);
+    let slope = shown::less(1.0, &t.mul(&t)?)?;
+    grad.mul(&t.add(&x.mul(&s)?.mul(&slope)?)?)
 }
 
 /// With `n = e^x (e^x + 2)` this is `n / (n + 2)`; beyond 20 no float tells it from 1.

@@ -1,9 +1,10 @@
 //! Gradients of convolutions: a kernel on the host, convolutions in other roles elsewhere.
 
+use super::second::Again;
 use super::{Convolution, shown, spread};
 use crate::autograd::Saves;
 use crate::op::{Table, device_of};
-use crate::ops::{check_gradient, sizes};
+use crate::ops::check_gradient;
 use crate::{Backward, Forward, Grads, Key, Op, Output as _, Result, Spec, Tensor};
 use cresset_dispatch::observe::{self, Argument};
 use cresset_dispatch::site;
@@ -11,7 +12,7 @@ use cresset_kernels::convolution::{self, Channels};
 use cresset_kernels::{Dims, View, ViewMut};
 
 /// The gradients of a [`Convolution`] for input, weight and bias, given that of its output: those that are
-/// wanted, in this order.
+/// wanted.
 #[derive(Clone, Debug)]
 pub struct ConvolutionBackward {
     /// What was convolved how.
@@ -38,90 +39,47 @@ impl Op for ConvolutionBackward {
     const NAME: &'static str = "aten::convolution_backward";
     const BACKWARD: &'static str = "ConvolutionBackwardBackward0";
     const SAVES: Saves = Saves::Inputs;
+    const TAKES_MISSING: bool = true;
     /// The gradient, the input, and the weight.
     type Inputs<'a> = [&'a Tensor; 3];
-    type Output = Vec<Tensor>;
+    /// The gradients of input, weight and bias that are wanted.
+    type Output = [Option<Tensor>; 3];
 
-    /// A convolution is linear in input and weight, so that each gradient is again a convolution in one of
-    /// its roles.
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let (grad, x, weight) = (ctx.saved(0), ctx.saved(1), ctx.saved(2));
-        let mut outputs = 0..;
-        let [to_x, to_weight, to_bias] =
-            self.wanted.map(|wanted| wanted.then(|| ctx.grad_of(outputs.next().unwrap_or(0))));
-        let one = |wanted, inputs: [&Tensor; 3]| -> Result<Option<Tensor>> {
-            let op = ConvolutionBackward { convolution: self.convolution.clone(), wanted, bias: self.bias };
-            Ok(op.call(inputs)?.pop())
+        let again = Again {
+            how: &self.convolution,
+            grad: ctx.saved(0),
+            x: ctx.saved(1),
+            weight: ctx.saved(2),
+            to: [0, 1, 2].map(|i| ctx.grad_if_any(i)),
         };
-        let mut grads = Grads::new();
-        grads.push(if ctx.needs(0) {
-            self.to_gradient([to_x, to_weight, to_bias], [grad, x, weight])?
-        } else {
-            None
-        });
-        grads.push(match to_weight {
-            Some(to_weight) if ctx.needs(1) => one([true, false, false], [grad, x, to_weight])?,
-            _ => None,
-        });
-        grads.push(match to_x {
-            Some(to_x) if ctx.needs(2) => one([false, true, false], [grad, to_x, weight])?,
-            _ => None,
-        });
-        Ok(grads)
+        Ok(again.gradients([0, 1, 2].map(|i| ctx.needs(i)))?.into_iter().collect())
     }
 
     fn arguments(&self, [grad, x, weight]: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {
         let how = &self.convolution;
         [grad, x, weight].iter().for_each(|tensor| visit(Argument::Tensor(tensor.argument())));
         visit(Argument::Ints(&[self.bias as i64]));
-        visit(Argument::Ints(&sizes(&how.stride)));
-        visit(Argument::Ints(&sizes(&how.padding)));
-        visit(Argument::Ints(&sizes(&how.dilation)));
-        visit(Argument::Bool(how.transposed));
-        visit(Argument::Ints(&sizes(&how.output_padding)));
-        visit(Argument::Int(how.groups as i64));
+        how.visit_numbers(visit);
         visit(Argument::Bools(&self.wanted));
     }
 }
 
 impl ConvolutionBackward {
-    /// What the gradient gets of the gradients of what was made from it.
-    fn to_gradient(
-        &self,
-        [to_x, to_weight, to_bias]: [Option<&Tensor>; 3],
-        [grad, x, weight]: [&Tensor; 3],
-    ) -> Result<Option<Tensor>> {
-        let convolve = |x, weight, bias| self.convolution.clone().call(([x, weight], bias));
-        let through_x = match (to_x, to_bias) {
-            (Some(to_x), bias) => Some(convolve(to_x, weight, bias)?),
-            (None, Some(bias)) => {
-                let mut shape = Dims::from_elem(1, grad.dim());
-                shape[1] = bias.numel();
-                Some(bias.reshape(shape)?.expand(grad.shape())?)
-            }
-            (None, None) => None,
-        };
-        match (through_x, to_weight) {
-            (Some(through), Some(to_weight)) => Ok(Some(through.add(&convolve(x, to_weight, None)?)?)),
-            (None, Some(to_weight)) => Ok(Some(convolve(x, to_weight, None)?)),
-            (through, None) => Ok(through),
-        }
-    }
-
     fn check(&self, [grad, x, weight]: [&Tensor; 3]) -> Result<()> {
         let expected = self.convolution.infer(Self::NAME, ([x, weight], None))?;
         check_gradient(Self::NAME, grad, &expected)
     }
 
     /// The gradients, made by kernels of the host.
-    fn on_host(&self, [grad, x, weight]: [&Tensor; 3]) -> Result<Vec<Tensor>> {
+    fn on_host(&self, [grad, x, weight]: [&Tensor; 3]) -> Result<[Option<Tensor>; 3]> {
         let watched = observe::is_watched() && x.numel() > 0 && weight.numel() > 0;
         let room =
             if watched { shown::backward(self, [grad, x, weight])? } else { self.room([grad, x, weight])? };
         if !watched {
             self.fill_on_host([grad, x, weight], &room)?;
         }
-        Ok(room.into_iter().flatten().collect())
+        Ok(room)
     }
 
     /// Memory for the gradients that are wanted.
@@ -170,7 +128,7 @@ impl ConvolutionBackward {
 }
 
 impl Forward for ConvolutionBackward {
-    fn forward(&self, [grad, x, weight]: [&Tensor; 3]) -> Result<Vec<Tensor>> {
+    fn forward(&self, [grad, x, weight]: [&Tensor; 3]) -> Result<[Option<Tensor>; 3]> {
         self.check([grad, x, weight])?;
         if [grad, x, weight].iter().all(|tensor| tensor.device().key == Key::CPU) {
             return self.on_host([grad, x, weight]);
@@ -183,20 +141,15 @@ impl Forward for ConvolutionBackward {
             let room = self.room([grad, x, weight])?;
             let _site = site::enter(Self::NAME);
             kernel(self, [grad, x, weight], &room).map_err(|error| error.in_op(Self::NAME))?;
-            return Ok(room.into_iter().flatten().collect());
+            return Ok(room);
         }
-        let mut grads = Vec::new();
-        if self.wanted[0] {
-            grads.push(input_gradient(&self.convolution, grad, x.shape(), weight)?);
-        }
-        if self.wanted[1] {
-            grads.push(weight_gradient(&self.convolution, grad, x, weight.shape())?);
-        }
-        if self.wanted[2] {
-            let others: Vec<isize> = (0..grad.dim() as isize).filter(|&dim| dim != 1).collect();
-            grads.push(grad.sum_dims(&others, false)?);
-        }
-        Ok(grads)
+        let [to_x, to_weight, to_bias] = self.wanted;
+        let others: Vec<isize> = (0..grad.dim() as isize).filter(|&dim| dim != 1).collect();
+        Ok([
+            to_x.then(|| input_gradient(&self.convolution, grad, x.shape(), weight)).transpose()?,
+            to_weight.then(|| weight_gradient(&self.convolution, grad, x, weight.shape())).transpose()?,
+            to_bias.then(|| grad.sum_dims(&others, false)).transpose()?,
+        ])
     }
 }
 
@@ -237,7 +190,7 @@ fn weight_gradient(how: &Convolution, grad: &Tensor, x: &Tensor, weight: &[usize
 }
 
 /// `x` without what its last sizes have more than wanted.
-fn cut(x: Tensor, wanted: &[usize]) -> Result<Tensor> {
+pub(super) fn cut(x: Tensor, wanted: &[usize]) -> Result<Tensor> {
     let first = x.dim() - wanted.len();
     let mut x = x;
     for (dim, &size) in (first..).zip(wanted) {

@@ -2,6 +2,7 @@
 
 mod backward;
 mod library;
+mod second;
 mod shown;
 
 pub use backward::*;
@@ -34,6 +35,8 @@ pub struct Convolution {
     pub output_padding: Dims,
     /// Into how many groups channels are split, each convolved by itself.
     pub groups: usize,
+    /// Whether one number stands for each padding, as observers are told.
+    pub short: bool,
 }
 
 /// Input and weight, and a bias.
@@ -153,11 +156,12 @@ impl Convolution {
     }
 
     fn visit_numbers(&self, visit: &mut dyn FnMut(Argument<'_>)) {
+        let told = |numbers: &Dims| sizes(if self.short { &numbers[..1] } else { numbers });
         visit(Argument::Ints(&sizes(&self.stride)));
-        visit(Argument::Ints(&sizes(&self.padding)));
+        visit(Argument::Ints(&told(&self.padding)));
         visit(Argument::Ints(&sizes(&self.dilation)));
         visit(Argument::Bool(self.transposed));
-        visit(Argument::Ints(&sizes(&self.output_padding)));
+        visit(Argument::Ints(&told(&self.output_padding)));
         visit(Argument::Int(self.groups as i64));
     }
 }
@@ -180,8 +184,7 @@ impl Op for Convolution {
         let wanted = [0, 1, 2].map(|i| ctx.needs(i));
         let bias = ctx.optional(2).map_or(0, Tensor::numel);
         let op = ConvolutionBackward { convolution: self.clone(), wanted, bias };
-        let mut grads = op.call([ctx.grad(), ctx.saved(0), ctx.saved(1)])?.into_iter();
-        Ok(wanted.into_iter().map(|wanted| if wanted { grads.next() } else { None }).collect())
+        Ok(op.call([ctx.grad(), ctx.saved(0), ctx.saved(1)])?.into_iter().collect())
     }
 
     fn arguments(&self, inputs: Operands<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
@@ -343,7 +346,8 @@ impl Convolving {
             );
             return Err(Error::new(Cause::Argument, op, text));
         }
-        Ok(Convolution { stride, padding, dilation, transposed, output_padding, groups })
+        let short = matches!(self.padding, Margin::Valid);
+        Ok(Convolution { stride, padding, dilation, transposed, output_padding, groups, short })
     }
 }
 

@@ -73,7 +73,7 @@ impl Convolution {
 /// The output of a convolution.
 pub(super) fn forward(op: &Convolution, ([x, weight], bias): Operands<'_>) -> Result<Tensor> {
     if op.rank() == 1 {
-        let (x, weight) = (x.unsqueeze(2)?, weight.unsqueeze(2)?);
+        let (x, weight) = (x.contiguous()?.unsqueeze(2)?, weight.unsqueeze(2)?);
         return forward_images(&op.of_rows(), ([&x, &weight], bias))?.squeeze_dim(2);
     }
     forward_images(op, ([x, weight], bias))
@@ -84,6 +84,7 @@ fn forward_images(op: &Convolution, ([x, weight], bias): Operands<'_>) -> Result
     if way == Way::Library {
         return by_library(op, ([&x.contiguous()?, &weight.contiguous()?], bias));
     }
+    show_question(op, way)?;
     if op.groups == 1 {
         let (x, weight) = (x.contiguous()?, weight.contiguous()?);
         return by_hand(way, op, ([&x, &weight], bias));
@@ -97,6 +98,14 @@ fn forward_images(op: &Convolution, ([x, weight], bias): Operands<'_>) -> Result
         outputs.push(by_hand(way, &each, ([&x, &weight], bias.as_ref()))?);
     }
     Tensor::cat(&outputs.iter().collect::<Vec<_>>(), 1)
+}
+
+/// Torch asks for another library first, where it may be of use.
+fn show_question(op: &Convolution, way: Way) -> Result<()> {
+    if op.rank() == 2 && way == Way::Plain {
+        shown::within("aten::_nnpack_available", shown::NOTHING, &[], shown::quiet_nothing)?;
+    }
+    Ok(())
 }
 
 /// The channels of one group, row-major.
@@ -171,9 +180,6 @@ fn by_hand(way: Way, op: &Convolution, inputs: Operands<'_>) -> Result<Tensor> {
 fn plain(op: &Convolution, inputs: Operands<'_>) -> Result<Tensor> {
     let ([x, weight], bias) = inputs;
     let images = op.rank() == 2;
-    if images {
-        shown::within("aten::_nnpack_available", shown::NOTHING, &[], shown::quiet_nothing)?;
-    }
     let lists = [&weight.shape()[2..], &op.stride, &op.padding].map(sizes);
     let [kernel, stride, padding] = lists.each_ref().map(|list| Argument::Ints(list));
     let more = [kernel, optional(bias), stride, padding];
@@ -226,6 +232,9 @@ fn dilated(op: &Convolution, inputs: Operands<'_>) -> Result<Tensor> {
         let out = shown::empty_in(&shape, x.dtype(), shown::CONTIGUOUS)?;
         let _unfolded =
             shown::grown(&shown::empty_output(x.dtype())?, &unfolded(weight, &shape), Argument::None)?;
+        if bias.is_none() {
+            out.zero_()?;
+        }
         for sample in 0..x.shape()[0] as isize {
             x.select(0, sample)?;
             let out = out.select(0, sample)?;
@@ -311,6 +320,7 @@ fn backward_images(op: &Convolution, wanted: [bool; 3], [grad, x, weight]: [&Ten
             [&grad.contiguous()?, &x.contiguous()?, &weight.contiguous()?],
         );
     }
+    show_question(op, way)?;
     if op.groups == 1 {
         return backward_by_hand(way, op, wanted, [grad, &x.contiguous()?, &weight.contiguous()?]);
     }
@@ -360,7 +370,6 @@ fn backward_by_hand(way: Way, op: &Convolution, wanted: [bool; 3], tensors: [&Te
         Way::Transposed => backward_transposed(op, wanted, tensors),
         _ if op.rank() == 2 => {
             let [grad, x, weight] = tensors;
-            shown::within("aten::_nnpack_available", shown::NOTHING, &[], shown::quiet_nothing)?;
             let lists = [&weight.shape()[2..], &op.stride, &op.padding].map(sizes);
             let [kernel, stride, padding] = lists.each_ref().map(|list| Argument::Ints(list));
             let more = [kernel, stride, padding, Argument::Bools(&wanted)];

@@ -43,6 +43,11 @@ pub trait NamedDistance: Distance + Debug + Send + Sync + 'static {
     const NODES: [&'static str; 2];
     /// Whether torch's kernel leaves its memory to an iterator over elements.
     const ITERATES: bool;
+    /// Whether the derivative of its gradient adds up what a single loss gets; for others that is done
+    /// where the gradient goes.
+    const SUMS_ITSELF: bool;
+    /// `grad` times the second derivative of what a difference costs.
+    fn bend(&self, grad: &Tensor, x: &Tensor, target: &Tensor) -> Result<Tensor>;
     /// The parameter, where there is one.
     fn parameter(&self) -> Option<f64>;
     /// Kernels of the loss.
@@ -52,13 +57,21 @@ pub trait NamedDistance: Distance + Debug + Send + Sync + 'static {
 }
 
 macro_rules! distances {
-    ($($distance:ty: $name:literal, $node:literal, iterates $iterates:literal, |$this:ident| $parameter:expr;)*) => {$(
+    ($($distance:ty: $name:literal, $node:literal, iterates $iterates:literal, sums itself $sums:literal,
+        |$this:ident| $parameter:expr, |$grad:ident, $x:ident, $target:ident| $bend:expr;)*) => {$(
         impl NamedDistance for $distance {
             const NAME: &'static str = concat!("aten::", $name);
             const GRADIENT: &'static str = concat!("aten::", $name, "_backward");
             const NODES: [&'static str; 2] = [concat!($node, "0"), concat!($node, "Backward0")];
 
             const ITERATES: bool = $iterates;
+            const SUMS_ITSELF: bool = $sums;
+
+            fn bend(&self, $grad: &Tensor, $x: &Tensor, $target: &Tensor) -> Result<Tensor> {
+                let $this = self;
+                let _ = $this;
+                $bend
+            }
 
             fn parameter(&self) -> Option<f64> {
                 let $this = self;
@@ -79,9 +92,13 @@ macro_rules! distances {
 }
 
 distances! {
-    Square: "mse_loss", "MseLossBackward", iterates true, |_this| None;
-    SmoothL1: "smooth_l1_loss", "SmoothL1LossBackward", iterates true, |this| Some(this.beta);
-    Huber: "huber_loss", "HuberLossBackward", iterates false, |this| Some(this.delta);
+    Square: "mse_loss", "MseLossBackward", iterates true, sums itself false,
+        |_this| None, |grad, _x, _target| grad.mul(2);
+    SmoothL1: "smooth_l1_loss", "SmoothL1LossBackward", iterates true, sums itself false,
+        |this| Some(this.beta),
+        |grad, x, target| grad.mul(&near(x, target, this.beta)?.type_as(grad)?)?.div(this.beta);
+    Huber: "huber_loss", "HuberLossBackward", iterates false, sums itself true,
+        |this| Some(this.delta), |grad, x, target| grad.mul(&near(x, target, this.delta)?);
 }
 
 fn infer(op: &'static str, x: &Tensor, target: &Tensor) -> Result<Spec> {
@@ -180,16 +197,19 @@ impl<D: NamedDistance> Op for DistanceLossBackward<D> {
     type Output = Tensor;
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        let (grad, x, target) = (ctx.saved(0), ctx.saved(1), ctx.saved(2));
+        let (again, grad, x, target) = (ctx.grad(), ctx.saved(0), ctx.saved(1), ctx.saved(2));
         let curved = || {
-            if self.distance.bend() == (f64::INFINITY, 2.0) {
-                return bend_square(&ctx.grad().mul(grad)?, self.reduction);
+            let bent = self.distance.bend(&again.mul(grad)?, x, target)?;
+            if self.reduction == Reduction::Mean {
+                bent.div_(bent.numel() as i64)?;
             }
-            let share = share(self.reduction, ctx.grad().numel());
-            bend(self.distance, &ctx.grad().mul(grad)?.mul(share)?, x, target)
+            Ok::<_, Error>(bent)
         };
         grads!(ctx;
-            self.clone().call([&Tensor::ones([], (grad.dtype(), grad.device()))?, x, target])?.mul(ctx.grad())?,
+            match D::SUMS_ITSELF && self.reduction != Reduction::None {
+                true => self.clone().call([&grad.ones_like()?, x, target])?.mul(again)?.sum()?,
+                false => self.clone().call([again, x, target])?,
+            },
             curved()?,
             curved()?.neg()?,
         )
@@ -202,20 +222,9 @@ impl<D: NamedDistance> Op for DistanceLossBackward<D> {
     }
 }
 
-/// `grad` times the second derivative of the loss.
-fn bend(distance: impl Distance, grad: &Tensor, x: &Tensor, target: &Tensor) -> Result<Tensor> {
-    let (within, by) = distance.bend();
-    let bent = x.sub(target)?.abs()?.lt(within)?;
-    bent.choose(&grad.mul(by)?, 0)
-}
-
-/// As [`bend`] for the square, whose second derivative is 2 everywhere; torch's form of the same.
-fn bend_square(grad: &Tensor, reduction: Reduction) -> Result<Tensor> {
-    let bent = grad.mul(2)?;
-    if reduction == Reduction::Mean {
-        bent.div_(bent.numel() as i64)?;
-    }
-    Ok(bent)
+/// Whether each element of `x` lies nearer to its target than this.
+fn near(x: &Tensor, target: &Tensor, within: f64) -> Result<Tensor> {
+    x.sub(target)?.abs()?.lt(within)
 }
 
 impl<D: NamedDistance> Kernel for DistanceLossBackward<D> {

@@ -1,8 +1,8 @@
 //! Losses that ask for a margin between what belongs together and what does not.
 
-use super::{Reduction, less, reduction_number};
+use super::{Reduction, reduction_number};
 use crate::autocast;
-use crate::{Cause, Error, Inputs, MemoryFormat, Result, Tensor, composite};
+use crate::{Cause, Error, Inputs, MemoryFormat, Result, Tensor, composite, shown};
 use cresset_dispatch::observe::{Argument, Span};
 
 /// Tells observers of a loss with a margin.
@@ -46,7 +46,7 @@ impl Tensor {
             return cast;
         }
         let zeros = self.zeros_like_with(MemoryFormat::Contiguous)?;
-        let lacking = less(margin, self)?;
+        let lacking = shown::less(margin, self)?;
         lacking.clamp_min_(0)?;
         let apart = target.ne(1)?.choose(&lacking, &zeros)?;
         let together = target.ne(-1)?.choose(self, &zeros)?;
@@ -121,7 +121,7 @@ impl Tensor {
         length.sqrt_()?;
         let cosine = cosine.div(&length)?;
         let zeros = cosine.zeros_like_with(MemoryFormat::Contiguous)?;
-        let together = less(1, &cosine)?;
+        let together = shown::less(1, &cosine)?;
         let apart = cosine.sub(margin)?;
         apart.clamp_min_(0)?;
         let together = target.eq(1)?.choose(&together, &zeros)?;

@@ -23,8 +23,7 @@ pub use soft_margin::*;
 
 pub use cresset_kernels::loss::{ClassMargin, Huber, Reduction, SmoothL1, Square};
 
-use crate::{Cause, Error, Result, Scalar, Tensor, cpu};
-use cresset_dispatch::observe;
+use crate::{Cause, Error, Result, Tensor, cpu};
 use cresset_kernels::elementwise;
 
 /// The reduction that torch calls `name`.
@@ -55,17 +54,6 @@ fn share(reduction: Reduction, count: usize) -> f64 {
         Reduction::Mean => 1.0 / count as f64,
         Reduction::None | Reduction::Sum => 1.0,
     }
-}
-
-/// `number - x`, which torch's losses make of a tensor that is full of the number.
-fn less(number: impl Into<Scalar>, x: &Tensor) -> Result<Tensor> {
-    let number = number.into();
-    if !observe::is_watched() || !x.device().is_cpu() {
-        return x.rsub(number);
-    }
-    let difference = x.filled_like(number)?;
-    difference.sub_(x)?;
-    Ok(difference)
 }
 
 /// Lets `fill` write losses of `shape`, into `out` itself or into memory that is then reduced.

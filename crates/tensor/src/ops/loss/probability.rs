@@ -8,7 +8,7 @@ use crate::ops::{Mul, broadcast};
 use crate::{
     Backward, Cause, Error, Forward, Grads, Kernel, Op, Result, Spec, Tensor, composite, cpu, grads, shown,
 };
-use cresset_dispatch::observe::{self, Argument};
+use cresset_dispatch::observe::Argument;
 use cresset_kernels::{elementwise, loss, with_dtype};
 
 /// The cross-entropy of probabilities with what is true.
@@ -52,9 +52,17 @@ impl Op for BinaryCrossEntropy {
 fn shared(gradient: &Tensor, weight: Option<&Tensor>, reduction: Reduction) -> Result<Tensor> {
     let weighted = weight.map_or_else(|| Ok(gradient.clone()), |weight| gradient.mul(weight))?;
     match reduction {
-        Reduction::Mean => weighted.div(weighted.numel() as f64),
+        Reduction::Mean => weighted.div(weighted.numel() as i64),
         Reduction::None | Reduction::Sum => Ok(weighted),
     }
+}
+
+/// As [`shared`], of a gradient that nobody else has, and whose mean is a new tensor.
+fn averaged(gradient: Tensor, weight: Option<&Tensor>, reduction: Reduction) -> Result<Tensor> {
+    if let Some(weight) = weight {
+        gradient.mul_(weight)?;
+    }
+    shared(&gradient, None, reduction)
 }
 
 /// As [`shared`], of a gradient that nobody else has.
@@ -66,17 +74,6 @@ fn shared_in_place(gradient: Tensor, weight: Option<&Tensor>, reduction: Reducti
         gradient.div_(gradient.numel() as i64)?;
     }
     Ok(gradient)
-}
-
-/// `1 - x`; torch subtracts from memory filled with ones.
-fn one_minus(x: &Tensor) -> Result<Tensor> {
-    if !observe::is_watched() || !x.device().is_cpu() {
-        return x.rsub(1.0);
-    }
-    let out = x.empty_preserved()?;
-    out.fill_(1)?;
-    out.sub_(x)?;
-    Ok(out)
 }
 
 fn check_judged(op: &'static str, x: &Tensor, target: &Tensor, weights: &[Option<&Tensor>]) -> Result<()> {
@@ -112,6 +109,9 @@ fn infer(op: &'static str, x: &Tensor, target: &Tensor, weight: Option<&Tensor>)
     }
     Ok(Spec::like(x))
 }
+
+/// What keeps certainty from dividing by zero.
+const LEAST: f64 = 1e-12;
 
 /// Refuses what is no probability.
 fn check_probabilities(op: &'static str, x: &Tensor) -> Result<()> {
@@ -194,17 +194,36 @@ impl Op for BinaryCrossEntropyBackward {
         let (grad, x, target, weight) = (ctx.saved(0), ctx.saved(1), ctx.saved(2), ctx.optional(3));
         let again = ctx.grad();
         // As in torch, certainty is kept from dividing by zero here too.
-        let spread = || x.add(1e-12)?.mul(&x.rsub(1.0 + 1e-12)?);
+        let beyond = |x: &Tensor| x.add(LEAST);
         grads!(ctx;
-            shared(&again.mul(&x.sub(target)?.div(&spread()?)?)?, weight, self.reduction)?,
             {
-                let spread = spread()?;
-                // x^2 - 2 x target + target
-                let bend = x.mul(x)?.sub(&x.mul(target)?.mul(2.0)?)?.add(target)?;
-                let bend = bend.div(&spread.mul(&spread)?)?;
-                shared(&again.mul(grad)?.mul(&bend)?, weight, self.reduction)?
+                let doubt = beyond(&shown::less(1, x)?)?;
+                let spread = beyond(x)?.mul(&doubt)?;
+                let slope = x.sub(target)?.div(&spread)?;
+                slope.mul_(again)?;
+                averaged(slope, weight, self.reduction)?
             },
-            shared(&again.mul(grad)?.neg()?.div(&spread()?)?, weight, self.reduction)?,
+            {
+                let (belief, doubt) = (beyond(x)?, beyond(&shown::less(1, x)?)?);
+                let squares = [doubt.pow(2)?, belief.pow(2)?];
+                let spread = squares[1].mul(&squares[0])?;
+                // x^2 - 2 x target + target
+                let twice = x.mul(2)?.mul(target)?;
+                let bend = x.mul(x)?.sub(&twice)?.add(target)?.div(&spread)?;
+                bend.mul_(&again.mul(grad)?)?;
+                averaged(bend, weight, self.reduction)?
+            },
+            {
+                let slope = again.neg()?.mul(grad)?;
+                if let Some(weight) = weight {
+                    slope.mul_(weight)?;
+                }
+                let spread = shown::less(1, x)?;
+                spread.mul_(x)?;
+                spread.clamp_min_(LEAST)?;
+                slope.div_(&spread)?;
+                shared_in_place(slope, None, self.reduction)?
+            },
         )
     }
 
@@ -271,27 +290,22 @@ impl Op for BinaryCrossEntropyWithLogits {
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let (grad, x, target, weight) = (ctx.grad(), ctx.saved(0), ctx.saved(1), ctx.optional(2));
         grads!(ctx;
-            {
+            // A pass that is recorded needs each step again.
+            if autograd::is_grad_enabled() {
                 let slope = match ctx.optional(3) {
                     Some(positive) => {
                         let truth = positive.mul(target)?;
-                        let slope = truth.add(1)?;
-                        slope.sub_(target)?;
-                        slope.mul_(&x.sigmoid()?)?;
-                        slope.sub_(&truth)?;
-                        slope
+                        let rest = truth.add(1)?.sub(target)?;
+                        rest.mul(&x.sigmoid()?)?.sub(&truth)?
                     }
-                    None => {
-                        let probability = x.sigmoid()?;
-                        // A pass that is recorded needs the sigmoid again.
-                        if autograd::is_grad_enabled() {
-                            probability.sub(target)?
-                        } else {
-                            probability.sub_(target)?;
-                            probability
-                        }
-                    }
+                    None => x.sigmoid()?.sub(target)?,
                 };
+                let slope = slope.mul(grad)?;
+                let weighted = weight.map_or_else(|| Ok(slope.clone()), |weight| slope.mul(weight))?;
+                drop(slope);
+                shared_in_place(weighted, None, self.reduction)?
+            } else {
+                let slope = self.slope(x, target, ctx.optional(3))?;
                 slope.mul_(grad)?;
                 shared_in_place(slope, weight, self.reduction)?
             },
@@ -318,6 +332,23 @@ impl Op for BinaryCrossEntropyWithLogits {
     }
 }
 
+impl BinaryCrossEntropyWithLogits {
+    /// How the loss of each element changes with its logit, in memory of its own.
+    fn slope(&self, x: &Tensor, target: &Tensor, positive: Option<&Tensor>) -> Result<Tensor> {
+        let Some(positive) = positive else {
+            let probability = x.sigmoid()?;
+            probability.sub_(target)?;
+            return Ok(probability);
+        };
+        let truth = positive.mul(target)?;
+        let slope = truth.add(1)?;
+        slope.sub_(target)?;
+        slope.mul_(&x.sigmoid()?)?;
+        slope.sub_(&truth)?;
+        Ok(slope)
+    }
+}
+
 impl Forward for BinaryCrossEntropyWithLogits {
     fn forward(&self, [x, target, weight, positive]: Self::Inputs<'_>) -> Result<Tensor> {
         let (Some(x), Some(target)) = (x, target) else {
@@ -337,7 +368,7 @@ impl Forward for BinaryCrossEntropyWithLogits {
             stress.add_(1)?;
             logarithm.mul_(&stress)?;
         }
-        let losses = one_minus(target)?;
+        let losses = shown::less(1, target)?;
         losses.mul_(x)?;
         losses.sub_(&logarithm)?;
         if let Some(weight) = weight {

@@ -1,12 +1,14 @@
 //! Batch and instance normalization: a group is a channel of all samples, or of one.
 
-use super::frame::{self, Statistics, given, numbers};
+use super::frame::{self, given, numbers};
+use super::gradient::{self, Gradients, Normalized, Wanted};
+use super::second::{self, Grouped};
 use super::{Frame, Normalization};
-use crate::autograd::{Saves, is_grad_enabled};
+use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::{
-    Backward, Cause, Error, Grads, Inputs as _, Kernel, MemoryFormat, Op, Result, Spec, Tensor, composite,
-    shown,
+    Backward, Cause, Error, Forward, Grads, Inputs as _, Kernel, MemoryFormat, Op, Result, Spec, Tensor,
+    composite, shown,
 };
 use cresset_dispatch::observe::{self, Argument};
 use cresset_kernels::DType;
@@ -42,37 +44,8 @@ impl Op for NativeBatchNorm {
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let [x, weight, mean, scale] = [0, 1, 6, 7].map(|i| ctx.optional(i));
-        let [running_mean, running_variance] = self.running.each_ref().map(Option::as_ref);
-        let shown = [Some(ctx.grad()), x, weight, running_mean, running_variance, mean, scale];
-        let _span = composite("aten::native_batch_norm_backward", shown, |visit| {
-            visit(Argument::Bool(self.training));
-            visit(Argument::Float(self.epsilon));
-            visit(Argument::Bools(&frame::wanted(ctx)));
-        });
-        let frame = frame(given(x).shape());
-        if !is_grad_enabled() && ctx.grad().device().is_cpu() {
-            let room =
-                if observe::is_watched() { self.shown_room(ctx, given(x))? } else { frame::room(ctx)? };
-            let shifts = self.shifts([mean, scale])?;
-            return Ok(frame::host_gradients(&frame, self.training, ctx, [x, weight], &shifts, room));
-        }
-        if let Some(gradients) = self.device_gradients(ctx, [x, weight, mean, scale])? {
-            return Ok(gradients);
-        }
-        let statistics =
-            if self.training { Statistics::Own { epsilon: self.epsilon } } else { Statistics::Fixed };
-        let kept = [mean, scale].map(|kept| kept.filter(|kept| kept.numel() > 0));
-        if kept[0].is_none() && given(x).numel() > 0 {
-            let shifts = self.shifts([mean, scale])?;
-            let like = |which: fn(&(f64, f64)) -> f64| -> Result<Tensor> {
-                let kept = Tensor::uninit(&[shifts.len()], frame::wide(given(x).dtype()), given(x).device())?;
-                frame::keep(shifts.iter().map(which), &kept);
-                Ok(kept)
-            };
-            let (mean, scale) = (like(|shift| shift.0)?, like(|shift| shift.1)?);
-            return frame::gradients(&frame, statistics, ctx, [x, weight, Some(&mean), Some(&scale)]);
-        }
-        frame::gradients(&frame, statistics, ctx, [x, weight, mean, scale])
+        let op = NativeBatchNormBackward { norm: self.clone(), wanted: gradient::wanted(ctx) };
+        Ok(op.call([Some(ctx.grad()), x, weight, mean, scale])?.into_iter().collect())
     }
 
     fn arguments(&self, inputs: Running<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
@@ -179,27 +152,27 @@ impl NativeBatchNorm {
     }
 
     /// Memory for the gradients, with the calls that torch makes before and beside.
-    fn shown_room(&self, ctx: &Backward<'_>, x: &Tensor) -> Result<[Option<Tensor>; 3]> {
-        let mut room = [None, None, None];
+    fn shown_room(&self, wanted: &Wanted, from: Normalized<'_>) -> Result<Gradients> {
+        let (x, mut room) = (from.x, [None, None, None]);
         let like = || x.empty_like_with(MemoryFormat::Contiguous);
-        if ctx.needs(0) {
+        if wanted[0].is_some() {
             room[0] = Some(like()?);
         }
-        for at in [1, 2].into_iter().filter(|at| ctx.needs(*at)) {
-            room[at] = Some(shown::empty(ctx.shape(at), ctx.dtype(at))?);
+        for (room, spec) in room.iter_mut().zip(wanted).skip(1) {
+            *room = spec.as_ref().map(|spec| shown::empty(&spec.shape, spec.dtype)).transpose()?;
         }
-        if !x.is_contiguous() || !ctx.grad().is_contiguous() {
+        if !x.is_contiguous() || !from.grad.is_contiguous() {
             let over: Vec<isize> = (0..x.dim() as isize).filter(|&dim| dim != 1).collect();
-            ctx.grad().sum_dims(&over, false)?;
+            from.grad.sum_dims(&over, false)?;
             return Ok(room);
         }
-        if ctx.needs(0) {
+        if wanted[0].is_some() {
             // The first one is given up when the second is there.
             room[0] = Some(like()?);
         }
         if pixels_only(x) {
             let (channels, dtype) = (x.shape()[1], frame::wide(x.dtype()));
-            let _weight = ctx.optional(1).is_none().then(|| Tensor::ones([channels], dtype)).transpose()?;
+            let _weight = from.weight.is_none().then(|| Tensor::ones([channels], dtype)).transpose()?;
             let scale = shown::empty_output(dtype)?;
             let _scale =
                 (!self.training).then(|| shown::grown(&scale, &[channels], Argument::None)).transpose()?;
@@ -216,6 +189,151 @@ impl NativeBatchNorm {
         frame::keep(moved, running);
         Ok(())
     }
+}
+
+/// The gradients of [`NativeBatchNorm`] for input, weight and bias.
+#[derive(Clone, Debug)]
+pub struct NativeBatchNormBackward {
+    /// What was normalized how.
+    pub norm: NativeBatchNorm,
+    /// Which gradients are wanted, and what they look like.
+    pub wanted: [Option<Spec>; 3],
+}
+
+impl Op for NativeBatchNormBackward {
+    const NAME: &'static str = "aten::native_batch_norm_backward";
+    const BACKWARD: &'static str = "NativeBatchNormBackwardBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    const TAKES_MISSING: bool = true;
+    /// The gradient, the input, the weight, and the mean and scale of the batch.
+    type Inputs<'a> = [Option<&'a Tensor>; 5];
+    type Output = [Option<Tensor>; 3];
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let (grad, x, weight) = (ctx.saved(0), ctx.saved(1), ctx.optional(2));
+        let [again, to_weight, to_bias] = [0, 1, 2].map(|i| ctx.grad_if_any(i));
+        let one = || Tensor::ones([], (grad.dtype(), grad.device()));
+        let spread = |x: Option<&Tensor>| x.map(|x| over_channels(x, grad)).transpose();
+        let factor = weight.map_or_else(one, |weight| over_channels(weight, grad))?;
+        let (to_weight, to_bias) = (spread(to_weight)?, spread(to_bias)?);
+        let sum = |x: &Tensor| sum_of_channels(x, true);
+        let [mean, scale] = self.statistics(ctx, x)?;
+        let (mean, scale) = (|| beside_channels(&mean, x), || beside_channels(&scale, x));
+        let of = Grouped::new(x, mean, scale, x.numel() / x.shape()[1].max(1), &sum)?;
+        let sums = of.sums(grad)?;
+        let mut grads = Grads::from_elem(None, 5);
+        if ctx.needs(1) {
+            let found = if self.norm.training {
+                let bent = again.map(|again| factor.mul(&of.bend(grad, &sums, again)?)).transpose()?;
+                let through_weight = to_weight.as_ref().map(|to_weight| {
+                    let direct = grad.mul(&of.scale)?;
+                    let shifted = of.less_shifts(direct, &sums.total, || sum(&grad.mul(&of.centred)?))?;
+                    to_weight.mul(&shifted)
+                });
+                second::joined(bent, through_weight.transpose()?)?
+            } else {
+                to_weight.as_ref().map(|to_weight| to_weight.mul(&of.scale)?.mul(grad)).transpose()?
+            };
+            grads[1] = found;
+        }
+        if let (Some(again), true) = (again, ctx.needs(2)) {
+            let each = match self.norm.training {
+                true => {
+                    let plain = of.gradient(grad, &one()?)?;
+                    again.mul(&plain)?
+                }
+                false => again.mul(grad)?.mul(&of.scale)?,
+            };
+            grads[2] = Some(sum_of_channels(&each, false)?);
+        }
+        if ctx.needs(0) {
+            let straight = again.map(|again| match self.norm.training {
+                true => of.gradient(again, &factor),
+                false => again.mul(&of.scale)?.mul(&factor),
+            });
+            let weighted = to_weight.map(|to_weight| to_weight.mul(&of.centred)?.mul(&of.scale));
+            grads[0] =
+                second::joined(second::joined(straight.transpose()?, weighted.transpose()?)?, to_bias)?;
+        }
+        Ok(grads)
+    }
+
+    fn arguments(
+        &self,
+        [grad, x, weight, mean, scale]: Self::Inputs<'_>,
+        visit: &mut dyn FnMut(Argument<'_>),
+    ) {
+        let [running_mean, variance] = self.norm.running.each_ref().map(Option::as_ref);
+        [grad, x, weight, running_mean, variance, mean, scale].each(|tensor| visit(tensor.into_argument()));
+        visit(Argument::Bool(self.norm.training));
+        visit(Argument::Float(self.norm.epsilon));
+        visit(Argument::Bools(&gradient::mask(&self.wanted)));
+    }
+}
+
+impl NativeBatchNormBackward {
+    /// Mean and scale of channels.
+    fn statistics(&self, ctx: &Backward<'_>, x: &Tensor) -> Result<[Tensor; 2]> {
+        if let ([Some(mean), Some(variance)], false) = (&self.norm.running, self.norm.training) {
+            let scale = variance.add(self.norm.epsilon)?;
+            scale.pow_(-0.5)?;
+            return Ok([mean.clone(), scale]);
+        }
+        let along: Vec<isize> = (0..x.dim() as isize).filter(|&dim| dim != 1).collect();
+        let again = second::statistics(x, self.norm.epsilon, &along)?;
+        let kept = |i: usize| ctx.saved(i).to(ctx.saved(i).dtype());
+        again.map_or_else(|| Ok([kept(3)?, kept(4)?]), Ok)
+    }
+}
+
+impl Forward for NativeBatchNormBackward {
+    fn forward(&self, [grad, x, weight, mean, scale]: Self::Inputs<'_>) -> Result<Gradients> {
+        let from = Normalized::new(given(grad), [x, weight, mean, scale]);
+        let (norm, frame) = (&self.norm, frame(from.x.shape()));
+        if from.grad.device().is_cpu() {
+            let room = match observe::is_watched() {
+                true => norm.shown_room(&self.wanted, from)?,
+                false => gradient::room(&self.wanted, from.x.device())?,
+            };
+            let shifts = norm.shifts([mean, scale])?;
+            return Ok(frame::host_gradients(&frame, norm.training, from, &shifts, room));
+        }
+        match norm.device_gradients(from, &self.wanted)? {
+            Some(gradients) => Ok(gradients),
+            None => frame::gradients(&frame, norm.training, from, &self.wanted),
+        }
+    }
+}
+
+/// What there is for each channel, once for each element of `like`.
+fn over_channels(x: &Tensor, like: &Tensor) -> Result<Tensor> {
+    let mut x = x.clone();
+    for _ in 2..like.dim() {
+        x = x.unsqueeze(1)?;
+    }
+    x.expand_as(like)
+}
+
+/// What there is for each channel, shaped so that it meets elements, if it is not.
+fn beside_channels(x: &Tensor, like: &Tensor) -> Result<Tensor> {
+    let mut x = x.clone();
+    if x.dim() == like.dim() {
+        return Ok(x);
+    }
+    for _ in 2..like.dim() {
+        x = x.unsqueeze(1)?;
+    }
+    x.unsqueeze(0)
+}
+
+/// The sum of each channel, one dimension after another.
+fn sum_of_channels(x: &Tensor, keep: bool) -> Result<Tensor> {
+    let mut sum = x.sum_dims(&[0], keep)?;
+    let first = if keep { 2 } else { 1 };
+    for dim in (first..sum.dim() as isize).rev() {
+        sum = sum.sum_dims(&[dim], keep)?;
+    }
+    Ok(sum)
 }
 
 /// How [`Tensor::batch_norm`] treats running statistics.

@@ -1,8 +1,8 @@
 //! What a group is, and normalization by groups with its derivative.
 
-use crate::autograd::is_grad_enabled;
+use super::gradient::{Gradients, Normalized, Wanted};
 use crate::ops::check_float;
-use crate::{Backward, Cause, DType, Element as _, Error, Grads, Result, Spec, Tensor};
+use crate::{Cause, DType, Element as _, Error, Result, Spec, Tensor};
 use cresset_kernels::{Dims, View, elementwise, normalization, with_dtype};
 
 /// A tensor, a weight and a bias.
@@ -134,25 +134,16 @@ pub(super) fn keep(numbers: impl Iterator<Item = f64>, out: &Tensor) {
     elementwise::copy(View::of(&numbers, &layout), out.elements_mut(&mut out.write()));
 }
 
-/// Where the mean and scale that elements were normalized by come from.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Statistics {
-    /// From the elements themselves, which get a gradient through them.
-    Own { epsilon: f64 },
-    /// From elsewhere.
-    Fixed,
-}
-
-/// The gradients of input, weight and bias on the host, into `room`; without derivatives of their own.
+/// The gradients of input, weight and bias on the host, into `room`. With `own`, mean and scale are those of the
+/// elements themselves, which get a gradient through them.
 pub(super) fn host_gradients(
     frame: &Frame,
     own: bool,
-    ctx: &Backward<'_>,
-    [x, weight]: [Option<&Tensor>; 2],
+    from: Normalized<'_>,
     shifts: &[(f64, f64)],
-    room: [Option<Tensor>; 3],
-) -> Grads {
-    let (x, grad) = (given(x), ctx.grad());
+    room: Gradients,
+) -> Gradients {
+    let Normalized { grad, x, weight, .. } = from;
     let (reading, x_reading, weights) = (grad.read(), x.read(), weight.map(Tensor::read));
     let of = normalization::Grouped {
         x: x.elements(&x_reading),
@@ -169,16 +160,7 @@ pub(super) fn host_gradients(
     let outputs = std::array::from_fn(|_| outputs.next().flatten());
     normalization::grouped_backward(grad.elements(&reading), &of, outputs);
     drop(writings);
-    room.into_iter().collect()
-}
-
-/// Memory for the gradients that are wanted of input, weight and bias.
-pub(super) fn room(ctx: &Backward<'_>) -> Result<[Option<Tensor>; 3]> {
-    let mut room = [None, None, None];
-    for (at, room) in room.iter_mut().enumerate().filter(|(at, _)| ctx.needs(*at)) {
-        *room = Some(Tensor::uninit(ctx.shape(at), ctx.dtype(at), ctx.device(at))?);
-    }
-    Ok(room)
+    room
 }
 
 /// Numbers in double precision.
@@ -190,59 +172,46 @@ pub(super) fn numbers(x: &Tensor) -> Result<Vec<f64>> {
     }))
 }
 
-/// Which of the gradients of input, weight and bias are wanted.
-pub(super) fn wanted(ctx: &Backward<'_>) -> [bool; 3] {
-    [0, 1, 2].map(|at| ctx.needs(at))
-}
-
-/// The gradients of input, weight and bias, at the places of these among the inputs.
-///
-/// While calls are recorded, mean and scale are computed anew from the input, so that they have
-/// derivatives themselves.
+/// The gradients of input, weight and bias on a device that has no kernel for them, of other operators; `own` as
+/// in [`host_gradients`].
 pub(super) fn gradients(
     frame: &Frame,
-    statistics: Statistics,
-    ctx: &Backward<'_>,
-    [x, weight, mean, scale]: [Option<&Tensor>; 4],
-) -> Result<Grads> {
+    own: bool,
+    from: Normalized<'_>,
+    wanted: &Wanted,
+) -> Result<Gradients> {
     let seen = |x: &Tensor| x.to_dtype(wide(x.dtype()))?.reshape(&frame.shape);
-    let (grad, x) = (seen(ctx.grad())?, seen(given(x))?);
+    let (grad, x) = (seen(from.grad)?, seen(from.x)?);
     let along: Vec<isize> = frame.along.iter().map(|&dim| dim as isize).collect();
     let repeated: Vec<isize> = frame.repeated.iter().map(|&dim| dim as isize).collect();
-    let (centred, scale) = match statistics {
-        Statistics::Own { epsilon } if is_grad_enabled() => {
-            let centred = x.sub(&x.mean_dims(&along, true)?)?;
-            let variance = centred.mul(&centred)?.mean_dims(&along, true)?;
-            (centred, variance.add(epsilon)?.sqrt()?.reciprocal()?)
-        }
-        _ => {
-            let shape = frame.without(frame.along);
-            (x.sub(&given(mean).reshape(&shape)?)?, given(scale).reshape(&shape)?)
-        }
-    };
+    let shape = frame.without(frame.along);
+    let (centred, scale) = (x.sub(&given(from.mean).reshape(&shape)?)?, given(from.scale).reshape(&shape)?);
     let standard = centred.mul(&scale)?;
-    let mut grads = Grads::from_elem(None, 3);
-    if ctx.needs(0) {
-        let weighted = match weight {
+    let to_x = |spec: &Spec| {
+        let weighted = match from.weight {
             Some(weight) => {
                 grad.mul(&weight.to_dtype(grad.dtype())?.reshape(frame.without(frame.repeated))?)?
             }
             None => grad.clone(),
         };
-        let inner = match statistics {
-            Statistics::Own { .. } => {
-                let aligned = weighted.mul(&standard)?.mean_dims(&along, true)?;
-                weighted.sub(&weighted.mean_dims(&along, true)?)?.sub(&standard.mul(&aligned)?)?
-            }
-            Statistics::Fixed => weighted,
+        let inner = if own {
+            let aligned = weighted.mul(&standard)?.mean_dims(&along, true)?;
+            weighted.sub(&weighted.mean_dims(&along, true)?)?.sub(&standard.mul(&aligned)?)?
+        } else {
+            weighted
         };
-        grads[0] = Some(inner.mul(&scale)?.reshape(ctx.shape(0))?);
+        inner.mul(&scale)?.reshape(&spec.shape)
+    };
+    let summed = |x: &Tensor, spec: &Spec| x.sum_dims(&repeated, false)?.reshape(&spec.shape);
+    let [of_x, of_weight, of_bias] = wanted.each_ref().map(Option::as_ref);
+    let found = [
+        of_x.map(to_x).transpose()?,
+        of_weight.map(|spec| summed(&grad.mul(&standard)?, spec)).transpose()?,
+        of_bias.map(|spec| summed(&grad, spec)).transpose()?,
+    ];
+    let mut typed = [None, None, None];
+    for ((typed, found), spec) in typed.iter_mut().zip(found).zip(wanted) {
+        *typed = found.zip(spec.as_ref()).map(|(found, spec)| found.to_dtype(spec.dtype)).transpose()?;
     }
-    if ctx.needs(1) {
-        grads[1] = Some(grad.mul(&standard)?.sum_dims(&repeated, false)?.reshape(ctx.shape(1))?);
-    }
-    if ctx.needs(2) {
-        grads[2] = Some(grad.sum_dims(&repeated, false)?.reshape(ctx.shape(2))?);
-    }
-    Ok(grads)
+    Ok(typed)
 }

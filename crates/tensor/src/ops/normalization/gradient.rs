@@ -3,7 +3,7 @@
 use super::frame::given;
 use crate::autograd::is_grad_enabled;
 use crate::op::Table;
-use crate::{Backward, Error, Grads, Op, Result, Tensor};
+use crate::{Backward, Device, Error, Op, Result, Spec, Tensor};
 use cresset_dispatch::site;
 
 /// What the gradients of a normalization are made of.
@@ -21,42 +21,63 @@ pub struct Normalized<'a> {
     pub scale: Option<&'a Tensor>,
 }
 
+impl<'a> Normalized<'a> {
+    /// From the gradient of an output, and what was kept of input, weight, mean and scale.
+    pub(super) fn new(grad: &'a Tensor, [x, weight, mean, scale]: [Option<&'a Tensor>; 4]) -> Normalized<'a> {
+        Normalized { grad, x: given(x), weight, mean, scale }
+    }
+}
+
+/// Which gradients of input, weight and bias are wanted, and what they look like.
+pub(super) type Wanted = [Option<Spec>; 3];
+
+/// The gradients of input, weight and bias.
+pub(super) type Gradients = [Option<Tensor>; 3];
+
+/// What those who asked for gradients want.
+pub(super) fn wanted(ctx: &Backward<'_>) -> Wanted {
+    [0, 1, 2].map(|at| ctx.needs(at).then(|| Spec::new(ctx.shape(at), ctx.dtype(at))))
+}
+
+/// Which of the gradients are wanted, as observers are told.
+pub(super) fn mask(wanted: &Wanted) -> [bool; 3] {
+    wanted.each_ref().map(Option::is_some)
+}
+
+/// Memory for the gradients that are wanted.
+pub(super) fn room(wanted: &Wanted, device: Device) -> Result<Gradients> {
+    let mut room = [None, None, None];
+    for (room, spec) in room.iter_mut().zip(wanted) {
+        *room = spec.as_ref().map(|spec| Tensor::uninit(&spec.shape, spec.dtype, device)).transpose()?;
+    }
+    Ok(room)
+}
+
 /// Fills the gradients that are wanted of input, weight and bias.
 pub type GradientFn<O> = for<'a> fn(&O, Normalized<'a>, &[Option<Tensor>; 3]) -> Result<()>;
 
 /// A normalization whose gradients a device may compute at once.
 pub trait Normalization: Op {
-    /// How many of input, weight and bias there are.
-    const PARTS: usize;
-
     /// Kernels for the gradients, plugged in by devices.
     fn gradient_table() -> &'static Table<GradientFn<Self>>;
 
     /// The gradients by the device's kernel; none if it has none, or if they need derivatives themselves.
-    /// `saved` are input, weight, mean and scale.
     #[doc(hidden)]
-    fn device_gradients(&self, ctx: &Backward<'_>, saved: [Option<&Tensor>; 4]) -> Result<Option<Grads>> {
-        let [x, weight, mean, scale] = saved;
-        let Some(kernel) = Self::gradient_table().get(ctx.grad().device().key) else { return Ok(None) };
-        if is_grad_enabled() || given(x).numel() == 0 {
+    fn device_gradients(&self, from: Normalized<'_>, wanted: &Wanted) -> Result<Option<Gradients>> {
+        let Some(kernel) = Self::gradient_table().get(from.grad.device().key) else { return Ok(None) };
+        if is_grad_enabled() || from.x.numel() == 0 {
             return Ok(None);
         }
-        let mut room = [None, None, None];
-        for (at, room) in room.iter_mut().enumerate().take(Self::PARTS).filter(|(at, _)| ctx.needs(*at)) {
-            *room = Some(Tensor::uninit(ctx.shape(at), ctx.dtype(at), ctx.device(at))?);
-        }
-        let from = Normalized { grad: ctx.grad(), x: given(x), weight, mean, scale };
+        let room = room(wanted, from.x.device())?;
         let _site = site::enter(Self::BACKWARD);
         kernel(self, from, &room).map_err(|error: Error| error.in_op(Self::NAME))?;
-        Ok(Some(room.into_iter().take(Self::PARTS).collect()))
+        Ok(Some(room))
     }
 }
 
 macro_rules! normalizations {
-    ($($op:ident: $parts:literal;)*) => {$(
+    ($($op:ident;)*) => {$(
         impl Normalization for super::$op {
-            const PARTS: usize = $parts;
-
             fn gradient_table() -> &'static Table<GradientFn<super::$op>> {
                 static TABLE: Table<GradientFn<super::$op>> = Table::new();
                 &TABLE
@@ -66,8 +87,8 @@ macro_rules! normalizations {
 }
 
 normalizations! {
-    NativeLayerNorm: 3;
-    NativeBatchNorm: 3;
-    NativeGroupNorm: 3;
-    FusedRmsNorm: 2;
+    NativeLayerNorm;
+    NativeBatchNorm;
+    NativeGroupNorm;
+    FusedRmsNorm;
 }

@@ -1,16 +1,18 @@
 //! Layer normalization: a group is what the last dimensions hold.
 
-use super::frame::{self, Statistics, given};
+use super::frame::{self, given};
+use super::gradient::{self, Gradients, Normalized, Wanted};
+use super::second::{self, Grouped};
 use super::{Affine, Frame, Normalization};
-use crate::autograd::{Saves, is_grad_enabled};
+use crate::autograd::Saves;
 use crate::op::kernel_table;
 use crate::ops::sizes;
 use crate::{
-    Backward, Cause, Error, Grads, Inputs as _, Kernel, MemoryFormat, Op, Result, Spec, Tensor, composite,
-    shown,
+    Backward, Cause, Error, Forward, Grads, Inputs as _, Kernel, MemoryFormat, Op, Result, Spec, Tensor,
+    composite, shown,
 };
 use cresset_dispatch::observe::{self, Argument};
-use cresset_kernels::normalization::{self, Normalized};
+use cresset_kernels::normalization;
 
 /// Elements without the mean and spread over the last dimensions, and these two.
 #[derive(Clone, Debug)]
@@ -38,24 +40,9 @@ impl Op for NativeLayerNorm {
     type Output = [Tensor; 3];
 
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-        const NAME: &str = "aten::native_layer_norm_backward";
-        let frame = self.frame(ctx.saved(0).shape());
-        let saved = [0, 1, 4, 5].map(|i| ctx.optional(i));
-        let [x, weight, mean, scale] = saved;
-        let _span = composite(NAME, [ctx.grad(), given(x)], |visit| {
-            visit(Argument::Ints(&sizes(&given(x).shape()[given(x).dim() - self.dims..])));
-            [mean, scale, weight, ctx.optional(2)].each(|tensor| visit(tensor.into_argument()));
-            visit(Argument::Bools(&frame::wanted(ctx)));
-        });
-        if !is_grad_enabled() && ctx.grad().device().is_cpu() {
-            let room =
-                if observe::is_watched() { shown_room(ctx, frame.count())? } else { frame::room(ctx)? };
-            return Ok(host_gradients(frame.count(), ctx, saved, room.into_iter().collect()));
-        }
-        if let Some(gradients) = self.device_gradients(ctx, saved)? {
-            return Ok(gradients);
-        }
-        frame::gradients(&frame, Statistics::Own { epsilon: self.epsilon }, ctx, saved)
+        let [x, weight, bias, mean, scale] = [0, 1, 2, 4, 5].map(|i| ctx.optional(i));
+        let op = NativeLayerNormBackward { norm: self.clone(), wanted: gradient::wanted(ctx) };
+        Ok(op.call([Some(ctx.grad()), x, mean, scale, weight, bias])?.into_iter().collect())
     }
 
     fn arguments(&self, [x, weight, bias]: Affine<'_>, visit: &mut dyn FnMut(Argument<'_>)) {
@@ -110,44 +97,149 @@ impl Kernel for NativeLayerNorm {
     }
 }
 
-/// Memory for the gradients, with the calls that torch makes before and beside. Rows have `size` elements.
-fn shown_room(ctx: &Backward<'_>, size: usize) -> Result<[Option<Tensor>; 3]> {
-    let _x = ctx.saved(0).contiguous()?;
-    let (mut room, rows) = ([None, None, None], ctx.saved(4).numel());
-    for (at, room) in room.iter_mut().enumerate().filter(|(at, _)| ctx.needs(*at)) {
-        *room = Some(match (rows, ctx.optional(at)) {
-            (0, Some(parameter)) if at > 0 => parameter.empty_in(MemoryFormat::Contiguous)?,
-            _ => shown::empty_in(ctx.shape(at), ctx.dtype(at), shown::CONTIGUOUS)?,
-        });
-        if let (0, Some(room), true) = (rows, &room, at > 0) {
-            room.zero_()?;
+/// The gradients of [`NativeLayerNorm`] for input, weight and bias.
+#[derive(Clone, Debug)]
+pub struct NativeLayerNormBackward {
+    /// What was normalized how.
+    pub norm: NativeLayerNorm,
+    /// Which gradients are wanted, and what they look like.
+    pub wanted: [Option<Spec>; 3],
+}
+
+impl Op for NativeLayerNormBackward {
+    const NAME: &'static str = "aten::native_layer_norm_backward";
+    const BACKWARD: &'static str = "NativeLayerNormBackwardBackward0";
+    const SAVES: Saves = Saves::Inputs;
+    const TAKES_MISSING: bool = true;
+    /// The gradient, the input, the mean and scale of rows, the weight and the bias.
+    type Inputs<'a> = [Option<&'a Tensor>; 6];
+    type Output = [Option<Tensor>; 3];
+
+    fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
+        let [grad, x, mean, scale] = [0, 1, 2, 3].map(|i| ctx.saved(i));
+        let weight = ctx.optional(4);
+        let &[rows, size] = &self.norm.frame(x.shape()).shape[..] else {
+            unreachable!("a frame of rows has two dimensions")
+        };
+        let sum = |x: &Tensor| x.sum_dims(&[1], true);
+        let (whole, row) = ([rows, size], [1, size]);
+        let (x2, grad2) = (x.reshape(whole)?, grad.reshape(whole)?);
+        let kept = [mean.reshape([rows, 1])?, scale.reshape([rows, 1])?];
+        let [mean, scale] = second::statistics(&x2, self.norm.epsilon, &[1])?.unwrap_or(kept);
+        let factor = match weight {
+            Some(weight) => weight.reshape(row)?,
+            None => Tensor::ones([1], (grad.dtype(), grad.device()))?,
+        };
+        let seen =
+            |i: usize, shape: [usize; 2]| ctx.grad_if_any(i).map(|again| again.reshape(shape)).transpose();
+        let (to_weight, to_bias, again) = (seen(1, row)?, seen(2, row)?, seen(0, whole)?);
+        let (mean, scale) = (|| mean.to(mean.dtype()), || scale.to(scale.dtype()));
+        let of = Grouped::new(&x2, mean, scale, size, &sum)?;
+        let mut grads = Grads::from_elem(None, 6);
+        if ctx.needs(1) {
+            let bent = again.as_ref().map(|again| {
+                let weighted = grad2.mul(&factor)?;
+                of.bend(&weighted, &of.sums(&weighted)?, again)
+            });
+            let through_weight = to_weight.as_ref().map(|to_weight| {
+                let direct = grad2.mul(to_weight)?.mul(&of.scale)?;
+                let total = sum(&grad2.mul(to_weight)?)?;
+                of.less_shifts(direct, &total, || sum(&grad2.mul(to_weight)?.mul(&of.centred)?))
+            });
+            let found = second::joined(bent.transpose()?, through_weight.transpose()?)?;
+            grads[1] = found.map(|found| found.reshape_as(x)).transpose()?;
+        }
+        if let (Some(weight), Some(again), true) = (weight, &again, ctx.needs(4)) {
+            let one = Tensor::ones([], (grad.dtype(), grad.device()))?;
+            let plain = of.gradient(again, &one)?;
+            grads[4] = Some(grad2.mul(&plain)?.sum_dims(&[0], false)?.reshape_as(weight)?);
+        }
+        if ctx.needs(0) {
+            let straight = again.as_ref().map(|again| of.gradient(again, &factor)).transpose()?;
+            let weighted = to_weight.map(|to_weight| to_weight.mul(&of.centred)?.mul(&of.scale));
+            let found = second::joined(second::joined(straight, weighted.transpose()?)?, to_bias)?;
+            grads[0] = found.map(|found| found.expand(whole)?.reshape_as(x)).transpose()?;
+        }
+        Ok(grads)
+    }
+
+    fn arguments(
+        &self,
+        [grad, x, mean, scale, weight, bias]: Self::Inputs<'_>,
+        visit: &mut dyn FnMut(Argument<'_>),
+    ) {
+        let x = given(x);
+        [grad, Some(x)].each(|tensor| visit(tensor.into_argument()));
+        visit(Argument::Ints(&sizes(&x.shape()[x.dim() - self.norm.dims..])));
+        [mean, scale, weight, bias].each(|tensor| visit(tensor.into_argument()));
+        visit(Argument::Bools(&gradient::mask(&self.wanted)));
+    }
+}
+
+impl Forward for NativeLayerNormBackward {
+    fn forward(&self, [grad, x, mean, scale, weight, bias]: Self::Inputs<'_>) -> Result<Gradients> {
+        let from = Normalized::new(given(grad), [x, weight, mean, scale]);
+        let frame = self.norm.frame(from.x.shape());
+        if from.grad.device().is_cpu() {
+            let room = match observe::is_watched() {
+                true => shown_room(&self.wanted, from, bias, frame.count())?,
+                false => gradient::room(&self.wanted, from.x.device())?,
+            };
+            return Ok(host_gradients(frame.count(), from, room));
+        }
+        match self.norm.device_gradients(from, &self.wanted)? {
+            Some(gradients) => Ok(gradients),
+            None => frame::gradients(&frame, true, from, &self.wanted),
         }
     }
+}
+
+/// Memory for the gradients, with the calls that torch makes before and beside. Rows have `size` elements.
+fn shown_room(
+    wanted: &Wanted,
+    from: Normalized<'_>,
+    bias: Option<&Tensor>,
+    size: usize,
+) -> Result<Gradients> {
+    let _x = from.x.contiguous()?;
+    let (mut room, rows) = ([None, None, None], given(from.mean).numel());
+    for ((room, spec), parameter) in room.iter_mut().zip(wanted).zip([None, from.weight, bias]) {
+        let Some(spec) = spec else { continue };
+        *room = Some(match parameter.filter(|_| rows == 0) {
+            Some(parameter) => {
+                let zeros = parameter.empty_in(MemoryFormat::Contiguous)?;
+                zeros.zero_()?;
+                zeros
+            }
+            None => shown::empty_in(&spec.shape, spec.dtype, shown::CONTIGUOUS)?,
+        });
+    }
     if rows > 0 {
-        let _grad = ctx.grad().contiguous()?;
-        let sums = shown::empty_output(ctx.saved(0).dtype())?;
-        if ctx.needs(1) || ctx.needs(2) {
+        let _grad = from.grad.contiguous()?;
+        let sums = shown::empty_output(from.x.dtype())?;
+        if wanted[1].is_some() || wanted[2].is_some() {
             shown::grown(&sums, &[2, shown::THREADS, size], Argument::None)?.zero_()?;
         }
     }
     Ok(room)
 }
 
-/// Fills `gradients` for input, weight and bias, as host tensors without derivatives. Rows have `size`
-/// elements; `saved` is input, weight, and the mean and scale of rows.
-pub(super) fn host_gradients(
-    size: usize,
-    ctx: &Backward<'_>,
-    saved: [Option<&Tensor>; 4],
-    gradients: Grads,
-) -> Grads {
-    let grad = ctx.grad();
+/// Fills `gradients` for input, weight and bias on the host. Rows have `size` elements.
+pub(super) fn host_gradients(size: usize, from: Normalized<'_>, gradients: Gradients) -> Gradients {
+    let grad = from.grad;
+    let saved = [Some(from.x), from.weight, from.mean, from.scale];
     let (reading, readings) = (grad.read(), saved.map(|tensor| tensor.map(Tensor::read)));
     let [elements, weight, mean, scale] = std::array::from_fn(|i| {
         saved[i].zip(readings[i].as_ref()).map(|(tensor, reading)| tensor.elements(reading))
     });
     let given = "a node keeps its input and the scale";
-    let of = Normalized { x: elements.expect(given), size, weight, mean, scale: scale.expect(given) };
+    let of = normalization::Normalized {
+        x: elements.expect(given),
+        size,
+        weight,
+        mean,
+        scale: scale.expect(given),
+    };
     let mut writings: Vec<_> = gradients.iter().map(|tensor| tensor.as_ref().map(Tensor::write)).collect();
     let mut outputs = gradients.iter().zip(&mut writings).map(|(tensor, writing)| {
         tensor.as_ref().zip(writing.as_mut()).map(|(tensor, writing)| tensor.elements_mut(writing))

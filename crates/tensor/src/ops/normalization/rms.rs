@@ -2,6 +2,7 @@
 
 use super::Normalization;
 use super::frame::{check_parameter, given, wide};
+use super::gradient::{self, Gradients, Normalized};
 use super::layer::{check_normalized, host_gradients};
 use crate::autograd::{Saves, is_grad_enabled};
 use crate::op::kernel_table;
@@ -84,18 +85,17 @@ impl Op for FusedRmsNorm {
     fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
         let [x, weight, scale] = [0, 1, 3].map(|i| ctx.optional(i));
         let _span = composite("aten::_fused_rms_norm_backward", [Some(ctx.grad()), x, scale, weight], |_| {});
-        if let Some(gradients) = self.device_gradients(ctx, [x, weight, None, scale])? {
-            return Ok(gradients);
+        let from = Normalized::new(ctx.grad(), [x, weight, None, scale]);
+        let wanted = gradient::wanted(ctx);
+        let both = |[to_x, to_weight, _]: Gradients| Grads::from_iter([to_x, to_weight]);
+        if let Some(gradients) = self.device_gradients(from, &wanted)? {
+            return Ok(both(gradients));
         }
         if is_grad_enabled() || !ctx.grad().device().is_cpu() {
             return self.gradients(ctx);
         }
-        let mut room = Grads::new();
-        for at in 0..2 {
-            let wanted = ctx.needs(at).then(|| Tensor::uninit(ctx.shape(at), ctx.dtype(at), ctx.device(at)));
-            room.push(wanted.transpose()?);
-        }
-        Ok(host_gradients(self.size(given(x)), ctx, [x, weight, None, scale], room))
+        let room = gradient::room(&wanted, from.x.device())?;
+        Ok(both(host_gradients(self.size(from.x), from, room)))
     }
 
     fn arguments(&self, [x, weight]: [Option<&Tensor>; 2], visit: &mut dyn FnMut(Argument<'_>)) {

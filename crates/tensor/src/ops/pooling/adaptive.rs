@@ -133,7 +133,7 @@ macro_rules! averages {
 
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
                 let output = windows_of(Self::NAME, ctx.saved(0), ctx.saved(1))?;
-                grads!(ctx; $op { output }.call([ctx.grad()])?, ctx.grad().zeros_like()?)
+                grads!(ctx; $op { output }.call([ctx.grad()])?, crate::ops::no_influence(ctx.grad())?)
             }
         }
 
@@ -258,7 +258,7 @@ macro_rules! maxima {
             type Output = Tensor;
 
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-                grads!(ctx; pick(ctx.grad(), ctx.saved(2), $rank)?, ctx.grad().zeros_like()?)
+                grads!(ctx; pick(ctx.grad(), ctx.saved(2), $rank)?, crate::ops::no_influence(ctx.grad())?)
             }
         }
 

@@ -107,7 +107,7 @@ macro_rules! averages {
             type Output = Tensor;
 
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-                grads!(ctx; $op(self.0.clone()).call([ctx.grad()])?, ctx.grad().zeros_like()?)
+                grads!(ctx; $op(self.0.clone()).call([ctx.grad()])?, crate::ops::no_influence(ctx.grad())?)
             }
 
             fn arguments(&self, [grad, x]: [&Tensor; 2], visit: &mut dyn FnMut(Argument<'_>)) {

@@ -36,8 +36,10 @@ pub(super) fn put(grad: &Tensor, indices: &Tensor, rank: usize, out: &Tensor) {
 
 /// Picks what lies where the maxima were.
 pub(super) fn pick(x: &Tensor, indices: &Tensor, rank: usize) -> Result<Tensor> {
-    let flat = |x: &Tensor| x.flatten(-(rank as isize), -1);
-    flat(x)?.gather(-1, &flat(indices)?)?.reshape(indices.shape())
+    let outer = &indices.shape()[..indices.dim() - rank];
+    let flat: Vec<isize> = outer.iter().map(|&size| size as isize).chain([-1]).collect();
+    let places = if indices.is_contiguous() { indices.view(&flat)? } else { indices.reshape(&flat)? };
+    x.reshape(&flat)?.gather(-1, &places)?.view(indices.shape())
 }
 
 /// Refuses a gradient or indices that maxima of `expected` shape do not have.
@@ -124,7 +126,7 @@ macro_rules! maxima {
             type Output = Tensor;
 
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-                grads!(ctx; pick(ctx.grad(), ctx.saved(2), $rank)?, ctx.grad().zeros_like()?)
+                grads!(ctx; pick(ctx.grad(), ctx.saved(2), $rank)?, crate::ops::no_influence(ctx.grad())?)
             }
 
             fn arguments(&self, [grad, x, indices]: [&Tensor; 3], visit: &mut dyn FnMut(Argument<'_>)) {

@@ -149,7 +149,11 @@ macro_rules! over_dims {
 
             /// Elements that are all extreme share the gradient.
             fn backward(&self, ctx: &Backward<'_>) -> Result<Grads> {
-                let shape = kept(ctx.shape(0), &self.dims);
+                let mut shape = kept(ctx.shape(0), &self.dims);
+                if shape.is_empty() {
+                    // A number is seen as a row of one.
+                    shape.push(1);
+                }
                 let whole = |x: &Tensor| match (self.keep, self.dims.named().is_empty()) {
                     (true, _) => Ok(x.clone()),
                     // Torch does not restore what it was not told.

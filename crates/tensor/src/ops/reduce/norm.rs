@@ -217,15 +217,30 @@ impl Tensor {
     /// The sum of the singular values of the matrices that two dimensions make, or all if none are named.
     fn nuclear_norm(&self, dims: &[isize], keep: bool, dtype: Option<DType>) -> Result<Tensor> {
         const NAME: &str = "aten::linalg_matrix_norm";
-        let _span = composite(NAME, [self], |_| {});
+        let written: Vec<i64> = match dims {
+            [] => vec![0, 1],
+            dims => dims.iter().map(|&dim| dim as i64).collect(),
+        };
+        let _span = composite(NAME, [self], |visit| {
+            visit(Argument::None);
+            visit(Argument::Ints(&written));
+            visit(Argument::Bool(keep));
+            visit(dtype_argument(dtype));
+        });
         let &[row, column] = &self.dims_or_all(NAME, dims)?[..] else {
             let text = format_args!("expects two dimensions that make matrices, of shape {:?}", self.shape());
             return Err(Error::new(Cause::Shape, NAME, text));
         };
-        let x = self.to_dtype(dtype.unwrap_or(self.dtype()))?;
-        let (row, column) = (row as isize, column as isize);
-        let norms = x.movedim(&[row, column], &[-2, -1])?.svdvals()?.sum_dims(&[-1], false)?;
-        if keep { norms.unsqueeze(row.min(column))?.unsqueeze(row.max(column)) } else { Ok(norms) }
+        let x = dtype.map_or_else(|| Ok(self.clone()), |dtype| self.to_dtype(dtype))?;
+        let others = (0..self.dim()).filter(|&dim| dim != row && dim != column);
+        let order: Vec<isize> = others.chain([row, column]).map(|dim| dim as isize).collect();
+        let norms = x.permute(&order)?.svdvals()?.sum_dims(&[-1], keep)?;
+        if !keep {
+            return Ok(norms);
+        }
+        let mut back = vec![0; order.len()];
+        order.iter().zip(0..).for_each(|(&dim, at)| back[dim as usize] = at);
+        norms.unsqueeze(-1)?.permute(&back)
     }
 
     /// As [`vector_norm`](Tensor::vector_norm), over one dimension and by its older name.

@@ -63,7 +63,7 @@ fn gradient_of_all(x: &Tensor, grad: &Tensor, product: &Tensor) -> Result<Tensor
     match x.eq(0)?.nonzero()?.shape()[0] {
         0 => grad.mul(&product.div(x)?),
         2.. if !autograd::is_grad_enabled() => x.zeros_like(),
-        _ => of_others(&x.contiguous()?.view([-1])?, grad, NamedDim::from(0))?.view(x.shape()),
+        _ => of_others(&x.contiguous()?.view([-1])?, grad, NamedDim::from(0))?.view_as(x),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::kind;
 use crate::autograd::Saves;
 use crate::op::{InPlace, Operand, kernel_table};
-use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads};
+use crate::{Backward, Cause, Error, Grads, Kernel, Op, Result, Spec, Tensor, cpu, grads, shown};
 use cresset_dispatch::observe::Argument;
 use cresset_kernels::functions::FloatBinary;
 use cresset_kernels::{Float, elementwise, functions};
@@ -56,6 +56,13 @@ impl Kernel for Logit {
 
     fn infer(&self, [x]: [&Tensor; 1]) -> Result<Spec> {
         kind::float::infer(Self::NAME, x)
+    }
+
+    fn shown(&self, inputs: [&Tensor; 1]) -> Result<Option<Tensor>> {
+        match inputs[0].dtype().is_float() {
+            true => shown::into_iterated(self, inputs).map(Some),
+            false => Ok(None),
+        }
     }
 
     fn cpu(&self, [x]: [&Tensor; 1], out: &Tensor) -> Result<()> {
