@@ -22,7 +22,7 @@ fn unsigned(sizes: &[i64]) -> Vec<usize> {
     sizes.iter().map(|&size| size as usize).collect()
 }
 
-/// Fails unless elements and bytes of what came out can be counted.
+/// Fails unless elements and bytes of what came out can be counted; elements of a view may lie on each other.
 fn check(outcome: Result<Tensor>) {
     let Ok(tensor) = outcome else { return };
     let count = if tensor.shape().contains(&0) {
@@ -32,7 +32,7 @@ fn check(outcome: Result<Tensor>) {
     };
     assert_eq!(count, Some(tensor.numel()), "{:?}", tensor.shape());
     let bytes = tensor.numel().checked_mul(tensor.dtype().size());
-    assert!(bytes.is_some_and(|bytes| bytes <= isize::MAX as usize) || tensor.strides().contains(&0));
+    assert!(bytes.is_some() || !tensor.is_contiguous());
 }
 
 proptest! {
