@@ -72,6 +72,10 @@ fn an_idx_file_that_promises_too_much_takes_no_memory() {
     assert!(told.contains("is more than memory can hold"), "{told}");
     let told = Scratch::new("large", &[0, 0, 8, 1, 0x7f, 0xff, 0xff, 0xff, 1]).idx_fault();
     assert!(told.contains("ends 2147483646 bytes before"), "{told}");
+    // Nothing to read, and yet no shape that can be counted.
+    let nothing = [[0, 0, 8, 3], [0xff; 4], [0; 4], [0xff; 4]].concat();
+    let told = Scratch::new("nothing", &nothing).idx_fault();
+    assert!(told.starts_with("read_idx: FILE: byte 16: "), "{told}");
 }
 
 #[test]

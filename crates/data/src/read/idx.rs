@@ -66,6 +66,7 @@ impl Source<'_> {
             return Err(self.fault(format_args!("goes on after the last element of {shape:?}")));
         }
         let (chunks, _) = read.as_chunks::<N>();
-        Tensor::from_vec(chunks.iter().copied().map(element).collect(), shape)
+        let elements = chunks.iter().copied().map(element).collect();
+        Tensor::from_vec(elements, shape).map_err(|error| self.fault(error))
     }
 }

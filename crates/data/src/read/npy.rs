@@ -126,11 +126,12 @@ impl Source<'_> {
         };
         let elements = chunks.iter().map(one).collect();
         if !fortran_order {
-            return Tensor::from_vec(elements, shape);
+            return Tensor::from_vec(elements, shape).map_err(|error| self.fault(error));
         }
         let turned: Vec<usize> = shape.iter().rev().copied().collect();
         let dims: Vec<isize> = (0..shape.len() as isize).rev().collect();
-        Tensor::from_vec(elements, turned)?.permute(&dims)?.contiguous()
+        let rows = Tensor::from_vec(elements, turned).map_err(|error| self.fault(error))?;
+        rows.permute(&dims)?.contiguous()
     }
 }
 
