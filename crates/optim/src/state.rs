@@ -2,7 +2,7 @@
 
 use crate::Value;
 use cresset_dispatch::observe;
-use cresset_tensor::{Argument, Cause, DType, Error, Result, Tensor, composite};
+use cresset_tensor::{Argument, Cause, DType, Error, MemoryFormat, Result, Tensor, composite};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -25,6 +25,19 @@ pub struct GroupState {
     pub parameters: usize,
     /// The learning rate that schedulers start from, if there were any.
     pub initial_lr: Option<f64>,
+}
+
+/// By which calls torch makes a [`Number`] for a parameter's first step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// `torch.zeros(())`
+    Zeros,
+    /// `torch.ones(())`
+    Ones,
+    /// `torch.tensor(number)`
+    Number,
+    /// `torch.as_tensor(number).clone().detach()`
+    Copy,
 }
 
 /// A number that torch keeps as a tensor of one element, in single precision: the count of steps above
@@ -57,11 +70,13 @@ impl Number {
     }
 
     /// Makes the tensor as torch makes it for a parameter's first step.
-    pub(crate) fn show(&mut self, as_zeros: bool) -> Result<()> {
+    pub(crate) fn show(&mut self, made: Made) -> Result<()> {
         if observe::is_watched() {
-            self.tensor = Some(match as_zeros {
-                true => Tensor::zeros([], DType::F32)?,
-                false => Tensor::number(f64::from(self.value), DType::F32)?,
+            self.tensor = Some(match made {
+                Made::Zeros => Tensor::zeros([], DType::F32)?,
+                Made::Ones => Tensor::ones([], DType::F32)?,
+                Made::Number => Tensor::number(f64::from(self.value), DType::F32)?,
+                Made::Copy => as_tensor(self.value)?.copy_in(MemoryFormat::Preserve)?.detach()?,
             });
         }
         Ok(())
@@ -123,14 +138,20 @@ impl Number {
 
 /// A number as a tensor, by the calls that `torch.as_tensor` makes.
 fn as_tensor(value: f32) -> Result<Tensor> {
-    let none: [&Tensor; 0] = [];
+    // As torch counts element types and layouts.
+    let (single, strided) = (Argument::Int(6), Argument::Int(0));
+    let (none, off) = (Argument::None, Argument::Bool(false));
+    let nothing: [&Tensor; 0] = [];
     let made = {
-        let _span = composite("aten::empty", none, |visit| visit(Argument::Ints(&[])));
+        let _span = composite("aten::empty", nothing, |visit| {
+            [Argument::Ints(&[]), single, strided, none, off, none].into_iter().for_each(visit);
+        });
         Tensor::new(value)?
     };
-    for name in ["aten::to", "aten::lift_fresh"] {
-        drop(composite(name, [&made], |_| {}));
-    }
+    drop(composite("aten::to", [&made], |visit| {
+        [none, single, off, off, none].into_iter().for_each(visit);
+    }));
+    drop(composite("aten::lift_fresh", [&made], |_| {}));
     Ok(made)
 }
 

@@ -105,7 +105,7 @@ impl AdafactorOptions {
                 for (factor, dim) in [(rows, -1), (columns, -2)] {
                     let mean = grad.vector_norm(2.0, &[dim], true, None)?;
                     mean.square_()?;
-                    mean.div_(grad.shape()[(grad.dim() as isize + dim) as usize] as f64)?;
+                    mean.div_(grad.shape()[(grad.dim() as isize + dim) as usize] as i64)?;
                     factor.lerp_(&mean, fresh)?;
                 }
                 let estimate = rows.matmul(columns)?;
@@ -146,9 +146,9 @@ impl Algorithm for AdafactorOptions {
         match name {
             ROWS if last > 1 => shape[last - 1] = 1,
             COLUMNS if last > 1 => shape[last - 2] = 1,
-            _ => return parameter.zeros_like(),
+            _ => return parameter.zeros_like_with(MemoryFormat::Preserve),
         }
-        Tensor::zeros(shape, parameter.device())?.to_dtype(parameter.dtype())
+        parameter.new_zeros(shape, ())
     }
 
     fn prepare(&self, parameter: &Tensor, grad: &Tensor, state: &mut State) -> Result<()> {

@@ -4,7 +4,7 @@ use super::{fused_by, pulled, turned};
 use crate::Implementation;
 use crate::descent::{Algorithm, Descent};
 use crate::foreach::{count, each, kept, map, pulled_all, turned_all};
-use crate::state::State;
+use crate::state::{Made, State};
 use crate::value::{finite, not_negative, options};
 use cresset_tensor::ops::{AsgdStep, FusedAsgd};
 use cresset_tensor::{Result, Tensor};
@@ -53,9 +53,15 @@ impl Algorithm for AsgdOptions {
     const NUMBERS: &'static [&'static str] = &["step", "eta", "mu"];
     const TENSORS: &'static [&'static str] = &[AVERAGE];
 
-    const COUNTS_FROM_ZEROS: bool = true;
-
     fused_by!(FusedAsgd, AsgdStep);
+
+    fn made(name: &'static str) -> Made {
+        match name {
+            "eta" => Made::Copy,
+            "mu" => Made::Ones,
+            _ => Made::Zeros,
+        }
+    }
 
     fn first_number(&self, name: &'static str) -> f64 {
         match name {

@@ -85,7 +85,7 @@ impl Algorithm for RpropOptions {
         self.factors(&factors)?;
         size.mul_(&factors)?;
         self.bound(&size)?;
-        let grad = grad.copy_in(MemoryFormat::Preserve)?;
+        let grad = grad.copy_named(MemoryFormat::Preserve)?;
         grad.masked_fill_(&factors.eq(self.etas.0)?, 0)?;
         parameter.addcmul_(&grad.sign()?, &size, -1)?;
         last.copy_(&grad)

@@ -1,6 +1,6 @@
 //! What an algorithm says of itself, so that [`Descent`](crate::Descent) can run it.
 
-use crate::state::State;
+use crate::state::{Made, State};
 use crate::{Implementation, Options};
 use cresset_tensor::{Cause, Error, Key, MemoryFormat, Result, Tensor};
 
@@ -30,6 +30,11 @@ pub trait Algorithm: Options {
     /// Which of [`TENSORS`](Algorithm::TENSORS) these options need, in the order of the fused kernel.
     fn kept(&self) -> &'static [&'static str] {
         Self::TENSORS
+    }
+
+    /// By which calls torch makes a number before the first step.
+    fn made(name: &'static str) -> Made {
+        if name == "step" && Self::COUNTS_FROM_ZEROS { Made::Zeros } else { Made::Number }
     }
 
     /// A number before the first step.

@@ -4,7 +4,7 @@ use super::{Algorithm, Group};
 use crate::Implementation;
 use crate::foreach::each_by;
 use crate::scope::More;
-use crate::state::{Number, State};
+use crate::state::{Made, Number, State};
 use cresset_dispatch::observe;
 use cresset_tensor::{Cause, Error, Result, Tensor, no_grad};
 use std::collections::BTreeMap;
@@ -122,7 +122,8 @@ impl<A: Algorithm> Members<A> {
                 if slot.state.is_none() {
                     let mut state = first(options);
                     for (number, &name) in state.numbers.iter_mut().zip(A::NUMBERS) {
-                        number.show(name == "step" && (is_fused || A::COUNTS_FROM_ZEROS))?;
+                        let is_count = name == "step";
+                        number.show(if is_count && is_fused { Made::Zeros } else { A::made(name) })?;
                     }
                     slot.state = Some(state);
                 }

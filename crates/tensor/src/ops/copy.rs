@@ -153,6 +153,8 @@ impl InPlace for Copy {
 pub struct Duplicate {
     /// The order in which they lie there.
     pub memory_format: MemoryFormat,
+    /// Whether observers are told the order even if it is the one they have.
+    pub named: bool,
 }
 
 impl Op for Duplicate {
@@ -167,7 +169,8 @@ impl Op for Duplicate {
 
     fn arguments(&self, [x]: [&Tensor; 1], visit: &mut dyn FnMut(Argument<'_>)) {
         visit(Argument::Tensor(x.argument()));
-        visit(self.memory_format.argument());
+        let order = Argument::Int(self.memory_format as i64);
+        visit(if self.named { order } else { self.memory_format.argument() });
     }
 }
 
@@ -353,7 +356,13 @@ impl Tensor {
 
     /// The same elements in memory of their own, in a given order.
     pub fn copy_in(&self, memory_format: MemoryFormat) -> Result<Tensor> {
-        Duplicate { memory_format }.call([self])
+        Duplicate { memory_format, named: false }.call([self])
+    }
+
+    /// As [`copy_in`](Tensor::copy_in), by a call that names the order, as `x.clone(memory_format=…)` does.
+    #[doc(hidden)]
+    pub fn copy_named(&self, memory_format: MemoryFormat) -> Result<Tensor> {
+        Duplicate { memory_format, named: true }.call([self])
     }
 
     /// The same elements one after the other in row-major order; itself if they are already.

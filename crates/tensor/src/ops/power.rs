@@ -211,8 +211,13 @@ impl InPlace for PowScalar {
     }
 
     fn cpu_in_place(&self, [base]: [&Tensor; 1]) -> Result<()> {
-        let result = self.computed([base])?;
-        ops::Copy.cpu_in_place([base, &result])
+        if base.dtype() == DType::Bool || base.dtype() != self.infer([base])?.dtype {
+            let result = self.computed([base])?;
+            return ops::Copy.cpu_in_place([base, &result]);
+        }
+        cpu::change(base, [Operand::Scalar(self.exponent)], |base, [exponent]| {
+            elementwise::divide_binary_in_place(functions::Power, base, exponent);
+        })
     }
 }
 
