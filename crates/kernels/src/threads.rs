@@ -15,7 +15,8 @@ use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering::*};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::time::{Duration, Instant};
 
 /// The environment variable that says how many threads kernels use.
@@ -215,11 +216,28 @@ static POOL: Pool = Pool {
     started: AtomicUsize::new(0),
 };
 
+/// Whether this is a forked process: it has none of the pool's threads, and locks that they held stay locked.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Lets forked processes know that they are.
+fn watch_forks() {
+    #[cfg(unix)]
+    {
+        extern "C" fn forked() {
+            FORKED.store(true, Relaxed);
+        }
+
+        static WATCHING: Once = Once::new();
+        // SAFETY: the handler only stores a number; without memory for it, forks are not noticed.
+        WATCHING.call_once(|| _ = unsafe { libc::pthread_atfork(None, None, Some(forked)) });
+    }
+}
+
 /// Shares the pieces; false if they are to be run here: the pool is busy, or there is none.
 #[inline(never)]
 fn share(count: usize, pieces: &dyn Pieces) -> bool {
     let threads = threads().min(count);
-    if threads < 2 {
+    if threads < 2 || FORKED.load(Relaxed) {
         return false;
     }
     let Some(_turn) = POOL.turn.try_lock() else { return false };
@@ -245,6 +263,9 @@ fn share(count: usize, pieces: &dyn Pieces) -> bool {
 impl Pool {
     /// Sees to it that there are `count` threads; fewer if the system refuses.
     fn start(&'static self, count: usize) {
+        if self.started.load(Relaxed) == 0 {
+            watch_forks();
+        }
         while self.started.load(Relaxed) < count {
             let name = format!("cresset-{}", self.started.load(Relaxed) + 1);
             if std::thread::Builder::new().name(name).spawn(|| self.serve()).is_err() {
