@@ -39,7 +39,7 @@ fn batches_of_several_workers_wait_where_the_device_fetches_them() {
 
     let npu = cresset::device("npu").unwrap();
     let x = Tensor::arange(96).unwrap().reshape([24, 4]).unwrap();
-    let samples = Pinned(TensorDataset::new([x.clone()]).unwrap());
+    let samples = Pinned::new(TensorDataset::new([x.clone()]).unwrap());
     let loader = DataLoader::builder(samples).batch_size(5).workers(3).build().unwrap();
     let mut there = Vec::new();
     for batch in loader.epoch(0) {

@@ -40,7 +40,7 @@ impl Pin for Vec<Tensor> {
 /// # use cresset_data::{DataLoader, Pinned, TensorDataset};
 /// # use cresset_tensor::{Device, Result, To};
 /// # fn f(digits: TensorDataset<2>, npu: Device) -> Result<()> {
-/// let loader = DataLoader::builder(Pinned(digits)).batch_size(64).workers(2).build()?;
+/// let loader = DataLoader::builder(Pinned::new(digits)).batch_size(64).workers(2).build()?;
 /// for batch in loader.epoch(0) {
 ///     let [features, classes] = batch?;
 ///     let later = To { device: Some(npu), non_blocking: true, ..To::default() };
@@ -50,16 +50,33 @@ impl Pin for Vec<Tensor> {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Pinned<D>(pub D);
+pub struct Pinned<D> {
+    dataset: D,
+    on: bool,
+}
+
+impl<D> Pinned<D> {
+    /// Batches of `dataset`, pinned.
+    pub fn new(dataset: D) -> Pinned<D> {
+        Pinned { dataset, on: true }
+    }
+
+    /// Pins batches only if `on`: the host itself has nothing to reach.
+    #[must_use]
+    pub fn only_if(self, on: bool) -> Pinned<D> {
+        Pinned { on, ..self }
+    }
+}
 
 impl<D: Dataset<Batch: Pin>> Dataset for Pinned<D> {
     type Batch = D::Batch;
 
     fn len(&self) -> usize {
-        self.0.len()
+        self.dataset.len()
     }
 
     fn batch(&self, numbers: &[usize]) -> Result<D::Batch> {
-        self.0.batch(numbers)?.pin()
+        let batch = self.dataset.batch(numbers)?;
+        if self.on { batch.pin() } else { Ok(batch) }
     }
 }

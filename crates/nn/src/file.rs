@@ -63,12 +63,16 @@ pub fn save_state(state: &[(String, Tensor)], path: impl AsRef<Path>) -> Result<
     // Other readers of such files ask for whom they were made.
     let about = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     let file = safetensors::serialize(views, Some(about)).map_err(|error| told(&error))?;
-    replace(path, &file).map_err(|error| told(&error))
+    replace_file(path, &file).map_err(|error| told(&error))
 }
 
 /// Writes a file beside `path` and gives it that name once all of it is on the disk: whoever is interrupted leaves
 /// the file of before, never a part of one.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+/// If it cannot be written; nothing is left behind then.
+#[doc(hidden)]
+pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let Some(name) = path.file_name() else { return Err(io::ErrorKind::IsADirectory.into()) };
     let (process, count) = (std::process::id(), COUNT.fetch_add(1, Relaxed));

@@ -88,6 +88,8 @@ pub use dims::{Edges, PerDim};
 pub use distance::{CosineSimilarity, PairwiseDistance};
 pub use dropout::*;
 pub use embedding::{Embedding, EmbeddingBag};
+#[doc(hidden)]
+pub use file::replace_file;
 pub use file::{load, load_state, save, save_state};
 pub use forward::{Forward, Layer};
 pub use hooks::{HookHandle, Hooked, Hooks};

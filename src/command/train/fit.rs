@@ -4,10 +4,10 @@ use super::super::Outcome;
 use super::super::progress::Progress;
 use super::curve::Point;
 use super::profile::Profile;
-use super::task::{Staged, Task};
+use super::task::{Samples, Task};
 use super::{Plan, Precision};
 use cresset::checkpoint::{Checkpoints, TrainingState};
-use cresset::data::DataLoader;
+use cresset::data::{DataLoader, Pinned};
 use cresset::optim::schedule::{CosineAnnealing, Schedule, Scheduled, Scheduler};
 use cresset::prelude::*;
 use cresset::tensor::To;
@@ -28,7 +28,7 @@ pub(super) struct Fit<'a> {
     task: &'a Task,
     plan: Plan<'a>,
     device: Device,
-    loader: DataLoader<Staged>,
+    loader: DataLoader<Pinned<Arc<Samples>>>,
     optimizer: AdamW,
     schedule: Scheduled<CosineAnnealing>,
     checkpoints: Option<Checkpoints>,
@@ -42,7 +42,7 @@ pub(super) struct Fit<'a> {
 impl<'a> Fit<'a> {
     pub(super) fn new(task: &'a Task, plan: Plan<'a>, device: Device) -> Outcome<Fit<'a>> {
         let arguments = plan.arguments;
-        let samples = Staged { samples: task.training.clone(), device };
+        let samples = Pinned::new(task.training.clone()).only_if(!device.is_cpu());
         let loader = DataLoader::builder(samples).batch_size(plan.batch).shuffle(arguments.seed);
         let loader = loader.build()?;
         let mut optimizer = AdamW::new(task.model.parameters(), plan.adam())?;

@@ -18,8 +18,6 @@ use cresset::data::Dataset as _;
 use cresset::optim::Options as _;
 use cresset::prelude::*;
 use fit::{End, Fit};
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -189,15 +187,9 @@ fn probe(directory: &Path) -> Outcome {
     Ok(())
 }
 
-/// Writes a file that is there whole or not at all: under another name first, and under its own once it is on the disk.
+/// Writes a file that is there whole or not at all.
 fn write_whole(path: &Path, text: &str) -> Outcome {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.partial"));
-    let written = File::create(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.and_then(|()| std::fs::rename(&beside, path)).map_err(|error| cannot_write(path, error))?;
+    cresset::nn::replace_file(path, text.as_bytes()).map_err(|error| cannot_write(path, error))?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use super::super::Outcome;
 use clap::ValueEnum;
 use cresset::Result;
-use cresset::data::{self, Characters, Dataset, Pin, TensorDataset, Windows};
+use cresset::data::{self, Characters, Dataset, TensorDataset, Windows};
 use cresset::models::{Cnn, Gpt, GptOptions, Rnn, mlp};
 use cresset::nn::Layer;
 use cresset::prelude::*;
@@ -93,25 +93,6 @@ impl Dataset for Samples {
             Samples::Digits(digits) => digits.batch(numbers),
             Samples::Text(text) => text.batch(numbers),
         }
-    }
-}
-
-/// Samples on their way to a device: batches wait in memory that it reaches by itself, if it is not the host.
-pub(super) struct Staged {
-    pub(super) samples: Arc<Samples>,
-    pub(super) device: Device,
-}
-
-impl Dataset for Staged {
-    type Batch = [Tensor; 2];
-
-    fn len(&self) -> usize {
-        self.samples.len()
-    }
-
-    fn batch(&self, numbers: &[usize]) -> Result<[Tensor; 2]> {
-        let batch = self.samples.batch(numbers)?;
-        if self.device.is_cpu() { Ok(batch) } else { batch.pin() }
     }
 }
 
