@@ -1,6 +1,9 @@
 //! Failures: a code for the caller, and the text that `aclGetRecentErrMsg` gives.
 
-use crate::{calls, fault};
+use crate::{
+    calls,
+    fault::{self, Injected},
+};
 use cresset_acl::code;
 use cresset_acl::types::{Status, c_char};
 use std::any::Any;
@@ -49,15 +52,26 @@ pub(crate) fn call(name: &str, body: impl FnOnce() -> Result) -> Status {
 
 /// As [`call`], with the code for a panic.
 pub(crate) fn call_or(panic: Status, name: &str, body: impl FnOnce() -> Result) -> Status {
-    match fault::injected(name) {
-        Some(fault) => call_unharmed(panic, name, || fault.around(body)),
-        None => call_unharmed(panic, name, body),
-    }
+    guarded(panic, name, fault::injected(name), &mut once(body))
 }
 
 /// As [`call_or`], without injected faults.
 pub(crate) fn call_unharmed(panic: Status, name: &str, body: impl FnOnce() -> Result) -> Status {
+    guarded(panic, name, None, &mut once(body))
+}
+
+/// A body by reference, so that what surrounds it is compiled once for all functions.
+fn once(body: impl FnOnce() -> Result) -> impl FnMut() -> Result {
+    let mut body = Some(body);
+    move || body.take().map_or(Ok(()), |body| body())
+}
+
+fn guarded(panic: Status, name: &str, fault: Option<Injected>, body: &mut dyn FnMut() -> Result) -> Status {
     calls::count(name);
+    let body = || match fault {
+        Some(fault) => fault.around(body),
+        None => body(),
+    };
     match contain(panic, body) {
         Ok(()) => code::SUCCESS,
         // Both functions of an operator tell failures under its name.

@@ -18,10 +18,13 @@ pub(crate) struct Plan {
     unit: Unit,
     workspace: usize,
     cost: Cost,
-    body: Body,
+    reads: Vec<Tensor>,
+    writes: Vec<Tensor>,
+    compute: Compute,
 }
 
-type Body = Box<dyn FnOnce(&Memory, Option<Span>) -> Result + Send>;
+/// What a kernel does. One type for all of them: what surrounds a kernel is compiled once.
+type Compute = Box<dyn FnOnce(&[View<'_>], Vec<ViewMut<'_>>) -> Result + Send>;
 
 /// What an operator's function gives: a plan, or why there is none.
 pub(crate) type Planned = Result<Plan>;
@@ -39,8 +42,8 @@ pub(crate) struct Executor {
 /// Tensors that were handed over, by handle.
 pub(crate) type Handed = SmallVec<[usize; 6]>;
 
-/// Makes a plan again from what the first function was given.
-pub(crate) type Make = Box<dyn Fn() -> Planned + Send>;
+/// Makes a plan from what the first function was given, and notes the tensors.
+pub(crate) type Make = Box<dyn Fn(&mut Handed) -> Planned + Send>;
 
 enum State {
     /// Good for one run.
@@ -57,7 +60,7 @@ impl Executor {
     /// Lets it run more than once.
     pub(crate) fn repeat(&self) {
         let mut state = self.state.lock();
-        let unset: Make = Box::new(|| fail!(code::NN_INNER, "an executor is between two states"));
+        let unset: Make = Box::new(|_| fail!(code::NN_INNER, "an executor is between two states"));
         *state = match std::mem::replace(&mut *state, State::Again(unset)) {
             State::Once(_, make) | State::Again(make) => State::Again(make),
         };
@@ -70,7 +73,7 @@ impl Executor {
     /// A plan to run, leaving the executor as it is.
     pub(crate) fn plan_again(&self) -> Planned {
         match &*self.state.lock() {
-            State::Once(_, make) | State::Again(make) => make(),
+            State::Once(_, make) | State::Again(make) => make(&mut Handed::new()),
         }
     }
 
@@ -78,7 +81,7 @@ impl Executor {
     pub(crate) fn into_plan(self) -> Planned {
         match self.state.into_inner() {
             State::Once(plan, _) => Ok(plan),
-            State::Again(make) => make(),
+            State::Again(make) => make(&mut Handed::new()),
         }
     }
 }
@@ -136,11 +139,7 @@ impl Plan {
     where
         F: FnOnce(&[View<'_>], Vec<ViewMut<'_>>) -> Result + Send + 'static,
     {
-        if let Some(tensor) = reads.iter().chain(&writes).find(|tensor| !tensor.is_exact()) {
-            let kernel = kernel.to_string_lossy();
-            fail!(code::NN_PARAM_INVALID, "{kernel} takes no element type {}", tensor.told().dtype);
-        }
-        Plan::moving(kernel, reads, writes, compute)
+        Plan::exact(kernel, reads, writes, Box::new(compute))
     }
 
     /// As [`lists`](Plan::lists), for a kernel that only moves elements, whatever their type.
@@ -153,6 +152,19 @@ impl Plan {
     where
         F: FnOnce(&[View<'_>], Vec<ViewMut<'_>>) -> Result + Send + 'static,
     {
+        Plan::boxed(kernel, reads, writes, Box::new(compute))
+    }
+
+    /// Refuses element types that only moving kernels take.
+    fn exact(kernel: &'static CStr, reads: Vec<Tensor>, writes: Vec<Tensor>, compute: Compute) -> Planned {
+        if let Some(tensor) = reads.iter().chain(&writes).find(|tensor| !tensor.is_exact()) {
+            let kernel = kernel.to_string_lossy();
+            fail!(code::NN_PARAM_INVALID, "{kernel} takes no element type {}", tensor.told().dtype);
+        }
+        Plan::boxed(kernel, reads, writes, compute)
+    }
+
+    fn boxed(kernel: &'static CStr, reads: Vec<Tensor>, writes: Vec<Tensor>, compute: Compute) -> Planned {
         let mut cost = Cost::default();
         for tensor in reads.iter().chain(&writes) {
             cost.bytes += tensor.layout().len() * tensor.dtype().size();
@@ -163,8 +175,7 @@ impl Plan {
                 fail!(code::NN_PARAM_INVALID, "an output has elements that share memory: {:?}", out.layout());
             }
         }
-        let body: Body = Box::new(move |memory, workspace| run(memory, workspace, &reads, &writes, compute));
-        Ok(Plan { kernel, unit: Unit::Vector, workspace: 0, cost, body })
+        Ok(Plan { kernel, unit: Unit::Vector, workspace: 0, cost, reads, writes, compute })
     }
 
     /// The same kernel on the unit for matrix products, which needs workspace.
@@ -195,14 +206,19 @@ impl Plan {
             Unit::Vector => c"KERNEL_AIVEC",
         };
         let activity = Activity::Kernel { unit, name: self.kernel };
-        activity.during(stream, correlation, self.cost, || (self.body)(&stream.device.memory, workspace))
+        activity.during(stream, correlation, self.cost, || {
+            run(&stream.device.memory, workspace, &self.reads, &self.writes, self.compute)
+        })
     }
 }
 
-fn run<F>(memory: &Memory, workspace: Option<Span>, reads: &[Tensor], writes: &[Tensor], compute: F) -> Result
-where
-    F: FnOnce(&[View<'_>], Vec<ViewMut<'_>>) -> Result,
-{
+fn run(
+    memory: &Memory,
+    workspace: Option<Span>,
+    reads: &[Tensor],
+    writes: &[Tensor],
+    compute: Compute,
+) -> Result {
     let read: Vec<Span> = reads.iter().map(Tensor::span).collect();
     let written: Vec<Span> = writes.iter().map(Tensor::span).chain(workspace).collect();
     let mut claim = memory.claim(&read, &written)?;

@@ -8,7 +8,7 @@ use crate::objects::{
     BOOL_ARRAYS, EXECUTORS, FLOAT_ARRAYS, INT_ARRAYS, SCALAR_LISTS, SCALARS, TENSOR_LISTS, TENSORS, Tensor,
 };
 use crate::ops;
-use crate::plan::{self, Handed, Plan, Planned};
+use crate::plan::{self, Handed, Make, Plan, Planned};
 use crate::trace::Launch;
 use crate::{fault, handle::Handles, marker};
 use cresset_acl::class::{self, Class};
@@ -175,7 +175,7 @@ macro_rules! export {
                 ) -> Status {
                     // SAFETY: by the caller's promise.
                     let given = Given(unsafe { ($(<class::$class as Argument>::keep($argument),)*) });
-                    let make = move |handed: &mut Handed| {
+                    let make: Make = Box::new(move |handed| {
                         let ($($argument,)*) = given.get();
                         $(
                             let name = stringify!($argument);
@@ -184,7 +184,7 @@ macro_rules! export {
                                 unsafe { <class::$class as Argument>::take($argument, name, handed)? };
                         )*
                         ops::$name($($argument),*)
-                    };
+                    });
                     // SAFETY: by the caller's promise.
                     unsafe { prepare(SYMBOL, PLAN, make, size, executor) }
                 }
@@ -269,7 +269,7 @@ unsafe impl<T> Send for Given<T> {}
 unsafe fn prepare(
     operator: &'static str,
     function: &'static str,
-    make: impl Fn(&mut Handed) -> Planned + Send + 'static,
+    make: Make,
     size: *mut u64,
     executor: *mut *mut Executor,
 ) -> Status {
@@ -283,8 +283,7 @@ unsafe fn prepare(
         let mut handed = Handed::new();
         let plan = make(&mut handed)?;
         let workspace = plan.workspace() as u64;
-        let again = Box::new(move || make(&mut Handed::new()));
-        let handle = EXECUTORS.insert(plan::Executor::new(operator, handed, plan, again));
+        let handle = EXECUTORS.insert(plan::Executor::new(operator, handed, plan, make));
         // SAFETY: not null, so the caller vouches for them.
         unsafe { put(size, workspace).and(put(executor, handle as *mut Executor)) }
     })
