@@ -1,7 +1,7 @@
 //! Operators made of other operators: a span around them, so that a trace nests.
 
-use crate::Device;
 use crate::op::{Inputs, schema, sequence_here};
+use crate::{Device, Tensor};
 use cresset_dispatch::observe::{self, Argument, Call, Name, Sequence, Span};
 
 /// Tells observers that the operator `name` is at work until the guard drops.
@@ -38,17 +38,44 @@ struct Composite<I, F, C> {
 }
 
 impl<I: Inputs, F, C> Composite<I, F, C> {
-    /// Those of a product of matrices, which torch counts by sizes even if it cannot be made.
-    fn matrix_flops(&self) -> u64 {
-        let mut sizes = Vec::new();
-        self.inputs.each(|given| sizes.extend(given.tensor().map(|tensor| tensor.shape().to_vec())));
-        match &sizes[..] {
-            [a, b] if a.len() == 2 && b.len() == 2 => {
-                [2, a[0], b[0], b[1]].into_iter().fold(1u64, |all, size| all.saturating_mul(size as u64))
+    fn each_tensor(&self, visit: &mut dyn FnMut(&Tensor)) {
+        self.inputs.each(|given| {
+            if let Some(tensor) = given.tensor() {
+                visit(tensor);
             }
-            _ => 0,
-        }
+        });
     }
+}
+
+/// Visits tensors: all that counting needs to know of a call, so that it is compiled once.
+type EachTensor<'e> = dyn Fn(&mut dyn FnMut(&Tensor)) + 'e;
+
+/// Those of a product of matrices, which torch counts by sizes even if it cannot be made.
+fn matrix_flops(each: &EachTensor<'_>) -> u64 {
+    let mut sizes = Vec::new();
+    each(&mut |tensor| sizes.push(tensor.shape().to_vec()));
+    match &sizes[..] {
+        [a, b] if a.len() == 2 && b.len() == 2 => {
+            [2, a[0], b[0], b[1]].into_iter().fold(1u64, |all, size| all.saturating_mul(size as u64))
+        }
+        _ => 0,
+    }
+}
+
+/// One for each element of the first tensor.
+fn elementwise_flops(each: &EachTensor<'_>) -> u64 {
+    let mut first = None;
+    each(&mut |tensor| first = first.or(Some(tensor.numel() as u64)));
+    first.unwrap_or(0)
+}
+
+/// Without a tensor among the arguments torch cannot say whose derivative it would be.
+fn sequence_of(call: &dyn Call) -> Option<Sequence> {
+    let mut has_tensors = false;
+    call.arguments(&mut |argument| {
+        has_tensors |= matches!(argument, Argument::Tensor(_) | Argument::Tensors(_));
+    });
+    if has_tensors { sequence_here() } else { None }
 }
 
 impl<I: Inputs, F: Fn(&mut dyn FnMut(Argument<'_>)), C: Fn() -> u64> Call for Composite<I, F, C> {
@@ -71,23 +98,14 @@ impl<I: Inputs, F: Fn(&mut dyn FnMut(Argument<'_>)), C: Fn() -> u64> Call for Co
 
     /// A sum or product that an operator makes of tensors counts as one that a program makes.
     fn flops(&self) -> u64 {
-        if self.name == "aten::mm" {
-            return self.matrix_flops();
+        match self.name {
+            "aten::mm" => matrix_flops(&|visit| self.each_tensor(visit)),
+            "aten::add" | "aten::mul" => elementwise_flops(&|visit| self.each_tensor(visit)),
+            _ => (self.flops)(),
         }
-        if !matches!(self.name, "aten::add" | "aten::mul") {
-            return (self.flops)();
-        }
-        let mut first = None;
-        self.inputs.each(|given| first = first.or(given.tensor().map(|tensor| tensor.numel() as u64)));
-        first.unwrap_or(0)
     }
 
-    /// Without a tensor among the arguments torch cannot say whose derivative it would be.
     fn sequence(&self) -> Option<Sequence> {
-        let mut has_tensors = false;
-        self.arguments(&mut |argument| {
-            has_tensors |= matches!(argument, Argument::Tensor(_) | Argument::Tensors(_));
-        });
-        if has_tensors { sequence_here() } else { None }
+        sequence_of(self)
     }
 }

@@ -14,18 +14,10 @@ pub(super) fn fill<K: Kernel>(
     device: Device,
     error: Error,
 ) -> Result<()> {
-    let error = error.in_op(K::NAME);
-    if !backend::of(device)?.falls_back(K::NAME) {
-        return Err(error);
-    }
+    let error = wanted(K::NAME, device, error)?;
     let _span = composite("cresset::host_fallback", inputs, |_| {});
-    // Each tensor beside its copy on the host.
-    let mut moved: Vec<(Tensor, Tensor)> = Vec::new();
-    let mut to_host = |x: &Tensor| {
-        let host = x.contiguous()?.moved(Device::CPU, false)?;
-        moved.push((x.clone(), host.clone()));
-        Ok(Some(host))
-    };
+    let mut moved = Moved::new();
+    let mut to_host = |x: &Tensor| to_host(&mut moved, x);
     let host = inputs.swapped(&mut to_host, |inputs| {
         // Some inputs can be changed only where they are.
         if inputs.device().is_some_and(|device| !device.is_cpu()) {
@@ -39,8 +31,27 @@ pub(super) fn fill<K: Kernel>(
     let (mut from, mut to) = (Vec::new(), Vec::new());
     host.each(|tensor| from.push(tensor.clone()));
     output.each(|tensor| to.push(tensor.clone()));
-    to.iter().zip(&from).try_for_each(|(to, from)| to.fill_from(from, false))?;
+    bring_back(&from, &to, &moved)
+}
+
+/// Each tensor beside its copy on the host.
+type Moved = Vec<(Tensor, Tensor)>;
+
+/// The error as the operator tells it, if the device's backend wants the host to compute instead.
+fn wanted(op: &'static str, device: Device, error: Error) -> Result<Error> {
+    let error = error.in_op(op);
+    if backend::of(device)?.falls_back(op) { Ok(error) } else { Err(error) }
+}
+
+fn to_host(moved: &mut Moved, x: &Tensor) -> Result<Option<Tensor>> {
+    let host = x.contiguous()?.moved(Device::CPU, false)?;
+    moved.push((x.clone(), host.clone()));
+    Ok(Some(host))
+}
+
+fn bring_back(from: &[Tensor], to: &[Tensor], moved: &Moved) -> Result<()> {
+    to.iter().zip(from).try_for_each(|(to, from)| to.fill_from(from, false))?;
     // What the kernel changed of its inputs is changed where they are.
-    let changed = moved.iter().filter(|(_, host)| host.storage().version() > 0);
-    changed.into_iter().try_for_each(|(x, host)| x.copy_(&host.to(x.device())?))
+    let mut changed = moved.iter().filter(|(_, host)| host.storage().version() > 0);
+    changed.try_for_each(|(x, host)| x.copy_(&host.to(x.device())?))
 }
