@@ -178,10 +178,6 @@ macro_rules! foreign_operators {
             kl_div_backward = aclnnKlDivBackward(grad: Tensor, x: Tensor, target: Tensor, reduction: i64, log_target: bool, out: Tensor);
 
             layer_norm_with_impl_mode = aclnnLayerNormWithImplMode(x: Tensor, normalized: IntArray, weight: OptionalTensor, bias: OptionalTensor, eps: f64, out: Tensor, mean: OptionalTensor, rstd: OptionalTensor, mode: i32);
-            layer_norm_backward = aclnnLayerNormBackward(grad: Tensor, x: Tensor, normalized: IntArray, mean: Tensor, rstd: Tensor, weight: OptionalTensor, bias: OptionalTensor, mask: BoolArray, to_x: OptionalTensor, to_weight: OptionalTensor, to_bias: OptionalTensor);
-            batch_norm_backward = aclnnBatchNormBackward(grad: Tensor, x: Tensor, weight: OptionalTensor, running_mean: OptionalTensor, running_var: OptionalTensor, mean: OptionalTensor, rstd: OptionalTensor, training: bool, eps: f64, mask: BoolArray, to_x: OptionalTensor, to_weight: OptionalTensor, to_bias: OptionalTensor);
-            group_norm_backward = aclnnGroupNormBackward(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: OptionalTensor, n: i64, c: i64, area: i64, groups: i64, mask: BoolArray, to_x: OptionalTensor, to_weight: OptionalTensor, to_bias: OptionalTensor);
-            rms_norm_grad = aclnnRmsNormGrad(grad: Tensor, x: Tensor, rstd: Tensor, weight: Tensor, to_x: Tensor, to_weight: Tensor);
             add_rms_norm = aclnnAddRmsNorm(x: Tensor, other: Tensor, weight: Tensor, eps: f64, out: Tensor, rstd: Tensor, sum: Tensor);
 
             gather_v2 = aclnnGatherV2(x: Tensor, dim: i64, index: Tensor, out: Tensor);
@@ -220,7 +216,6 @@ macro_rules! foreign_operators {
             dropout_gen_mask_v2_tensor = aclnnDropoutGenMaskV2Tensor(shape: IntArray, p: f64, seed: Tensor, offsets: Tensor, offset: i64, dtype: DataType, out: Tensor);
             dropout_do_mask = aclnnDropoutDoMask(x: Tensor, mask: Tensor, p: f64, out: Tensor);
 
-            convolution_backward = aclnnConvolutionBackward(grad: Tensor, x: Tensor, weight: Tensor, bias: OptionalIntArray, stride: IntArray, padding: IntArray, dilation: IntArray, transposed: bool, output_padding: IntArray, groups: i32, mask: BoolArray, cube: i8, to_x: OptionalTensor, to_weight: OptionalTensor, to_bias: OptionalTensor);
             conv_tbc = aclnnConvTbc(x: Tensor, weight: Tensor, bias: Tensor, padding: i64, out: Tensor, cube: i8);
             max_pool = aclnnMaxPool(x: Tensor, kernel: IntArray, stride: IntArray, auto: i64, padding: IntArray, dilation: IntArray, ceil: i64, out: Tensor);
             max_pool2d_with_mask = aclnnMaxPool2dWithMask(x: Tensor, kernel: IntArray, stride: IntArray, padding: IntArray, dilation: IntArray, ceil: bool, out: Tensor, mask: Tensor);
@@ -249,33 +244,24 @@ macro_rules! foreign_operators {
             apply_fused_ema_adam = aclnnApplyFusedEmaAdam(grad: Tensor, x: Tensor, m: Tensor, v: Tensor, average: Tensor, step: Tensor, lr: f64, decay: f64, beta1: f64, beta2: f64, eps: f64, mode: i64, correct: bool, weight_decay: f64);
 
             foreach_add_list = aclnnForeachAddList(x: TensorList, other: TensorList, alpha: Tensor, out: TensorList);
-            foreach_add_list_v2 = aclnnForeachAddListV2(x: TensorList, other: TensorList, alpha: Scalar, out: TensorList);
             foreach_add_scalar = aclnnForeachAddScalar(x: TensorList, other: Tensor, out: TensorList);
-            foreach_add_scalar_v2 = aclnnForeachAddScalarV2(x: TensorList, other: Scalar, out: TensorList);
             foreach_add_scalar_list = aclnnForeachAddScalarList(x: TensorList, others: ScalarList, out: TensorList);
             foreach_sub_list = aclnnForeachSubList(x: TensorList, other: TensorList, alpha: Tensor, out: TensorList);
             foreach_sub_list_v2 = aclnnForeachSubListV2(x: TensorList, other: TensorList, alpha: Scalar, out: TensorList);
             foreach_mul_list = aclnnForeachMulList(x: TensorList, other: TensorList, out: TensorList);
             foreach_mul_scalar = aclnnForeachMulScalar(x: TensorList, other: Tensor, out: TensorList);
-            foreach_mul_scalar_v2 = aclnnForeachMulScalarV2(x: TensorList, other: Scalar, out: TensorList);
             foreach_mul_scalar_list = aclnnForeachMulScalarList(x: TensorList, others: ScalarList, out: TensorList);
             foreach_div_list = aclnnForeachDivList(x: TensorList, other: TensorList, out: TensorList);
             foreach_div_scalar = aclnnForeachDivScalar(x: TensorList, other: Tensor, out: TensorList);
-            foreach_maximum_list = aclnnForeachMaximumList(x: TensorList, other: TensorList, out: TensorList);
             foreach_addcmul_scalar = aclnnForeachAddcmulScalar(x: TensorList, a: TensorList, b: TensorList, value: Tensor, out: TensorList);
-            foreach_addcmul_scalar_v2 = aclnnForeachAddcmulScalarV2(x: TensorList, a: TensorList, b: TensorList, value: Scalar, out: TensorList);
             foreach_addcmul_scalar_list = aclnnForeachAddcmulScalarList(x: TensorList, a: TensorList, b: TensorList, values: Tensor, out: TensorList);
             foreach_addcmul_list = aclnnForeachAddcmulList(x: TensorList, a: TensorList, b: TensorList, values: Tensor, out: TensorList);
             foreach_addcdiv_scalar = aclnnForeachAddcdivScalar(x: TensorList, a: TensorList, b: TensorList, value: Tensor, out: TensorList);
-            foreach_addcdiv_scalar_v2 = aclnnForeachAddcdivScalarV2(x: TensorList, a: TensorList, b: TensorList, value: Scalar, out: TensorList);
             foreach_addcdiv_scalar_list = aclnnForeachAddcdivScalarList(x: TensorList, a: TensorList, b: TensorList, values: Tensor, out: TensorList);
-            foreach_lerp_scalar = aclnnForeachLerpScalar(x: TensorList, end: TensorList, weight: Scalar, out: TensorList);
             foreach_lerp_list = aclnnForeachLerpList(x: TensorList, end: TensorList, weights: TensorList, out: TensorList);
-            foreach_sqrt = aclnnForeachSqrt(x: TensorList, out: TensorList);
             foreach_reciprocal = aclnnForeachReciprocal(x: TensorList, out: TensorList);
             foreach_neg = aclnnForeachNeg(x: TensorList, out: TensorList);
             foreach_exp = aclnnForeachExp(x: TensorList, out: TensorList);
-            foreach_copy = aclnnForeachCopy(x: TensorList, out: TensorList);
             foreach_zero_inplace = aclnnForeachZeroInplace(x: TensorList);
             foreach_norm = aclnnForeachNorm(x: TensorList, order: Scalar, out: TensorList);
         }

@@ -210,9 +210,13 @@ macro_rules! operators {
             logit_grad = aclnnLogitGrad(x: Tensor, grad: Tensor, eps: f64, out: Tensor);
 
             layer_norm = aclnnLayerNorm(x: Tensor, normalized: IntArray, weight: OptionalTensor, bias: OptionalTensor, eps: f64, out: Tensor, mean: OptionalTensor, rstd: OptionalTensor);
+            layer_norm_backward = aclnnLayerNormBackward(grad: Tensor, x: Tensor, normalized: IntArray, mean: Tensor, rstd: Tensor, weight: OptionalTensor, bias: OptionalTensor, mask: BoolArray, to_x: OptionalTensor, to_weight: OptionalTensor, to_bias: OptionalTensor);
             rms_norm = aclnnRmsNorm(x: Tensor, weight: Tensor, eps: f64, out: Tensor, rstd: Tensor);
+            rms_norm_grad = aclnnRmsNormGrad(grad: Tensor, x: Tensor, rstd: Tensor, weight: Tensor, to_x: Tensor, to_weight: Tensor);
             batch_norm = aclnnBatchNorm(x: Tensor, weight: OptionalTensor, bias: OptionalTensor, running_mean: OptionalTensor, running_var: OptionalTensor, training: bool, momentum: f64, eps: f64, out: Tensor, mean: OptionalTensor, rstd: OptionalTensor);
+            batch_norm_backward = aclnnBatchNormBackward(grad: Tensor, x: Tensor, weight: OptionalTensor, running_mean: OptionalTensor, running_var: OptionalTensor, mean: OptionalTensor, rstd: OptionalTensor, training: bool, eps: f64, mask: BoolArray, to_x: OptionalTensor, to_weight: OptionalTensor, to_bias: OptionalTensor);
             group_norm = aclnnGroupNorm(x: Tensor, weight: OptionalTensor, bias: OptionalTensor, n: i64, c: i64, area: i64, groups: i64, eps: f64, out: Tensor, mean: Tensor, rstd: Tensor);
+            group_norm_backward = aclnnGroupNormBackward(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: OptionalTensor, n: i64, c: i64, area: i64, groups: i64, mask: BoolArray, to_x: OptionalTensor, to_weight: OptionalTensor, to_bias: OptionalTensor);
 
             embedding = aclnnEmbedding(weight: Tensor, indices: Tensor, out: Tensor);
             embedding_dense_backward = aclnnEmbeddingDenseBackward(grad: Tensor, indices: Tensor, rows: u64, padding: u64, scale_by_frequency: bool, out: Tensor);
@@ -250,6 +254,7 @@ macro_rules! operators {
             replication_pad3d_backward = aclnnReplicationPad3dBackward(grad: Tensor, x: Tensor, padding: IntArray, out: Tensor);
 
             convolution = aclnnConvolution(x: Tensor, weight: Tensor, bias: OptionalTensor, stride: IntArray, padding: IntArray, dilation: IntArray, transposed: bool, output_padding: IntArray, groups: i64, out: Tensor, cube: i8);
+            convolution_backward = aclnnConvolutionBackward(grad: Tensor, x: Tensor, weight: Tensor, bias: OptionalIntArray, stride: IntArray, padding: IntArray, dilation: IntArray, transposed: bool, output_padding: IntArray, groups: i32, mask: BoolArray, cube: i8, to_x: OptionalTensor, to_weight: OptionalTensor, to_bias: OptionalTensor);
             max_pool2d_with_indices = aclnnMaxPool2dWithIndices(x: Tensor, kernel: IntArray, stride: IntArray, padding: IntArray, dilation: IntArray, ceil: bool, out: Tensor, indices: Tensor);
             max_pool2d_with_indices_backward = aclnnMaxPool2dWithIndicesBackward(grad: Tensor, x: Tensor, indices: Tensor, kernel: IntArray, stride: IntArray, padding: IntArray, dilation: IntArray, ceil: bool, out: Tensor);
             max_pool3d_with_argmax = aclnnMaxPool3dWithArgmax(x: Tensor, kernel: IntArray, stride: IntArray, padding: IntArray, dilation: IntArray, ceil: bool, out: Tensor, indices: Tensor);
@@ -299,6 +304,15 @@ macro_rules! operators {
             inplace_bernoulli = aclnnInplaceBernoulli(x: Tensor, probability: Scalar, seed: i64, offset: i64);
             randperm = aclnnRandperm(n: i64, seed: i64, offset: i64, out: Tensor);
             apply_adam_w_v2 = aclnnApplyAdamWV2(x: Tensor, m: Tensor, v: Tensor, max_v: OptionalTensor, grad: Tensor, step: Tensor, lr: f32, beta1: f32, beta2: f32, weight_decay: f32, eps: f32, amsgrad: bool, maximize: bool);
+            foreach_mul_scalar_v2 = aclnnForeachMulScalarV2(x: TensorList, other: Scalar, out: TensorList);
+            foreach_add_scalar_v2 = aclnnForeachAddScalarV2(x: TensorList, other: Scalar, out: TensorList);
+            foreach_add_list_v2 = aclnnForeachAddListV2(x: TensorList, other: TensorList, alpha: Scalar, out: TensorList);
+            foreach_lerp_scalar = aclnnForeachLerpScalar(x: TensorList, end: TensorList, weight: Scalar, out: TensorList);
+            foreach_addcmul_scalar_v2 = aclnnForeachAddcmulScalarV2(x: TensorList, a: TensorList, b: TensorList, value: Scalar, out: TensorList);
+            foreach_addcdiv_scalar_v2 = aclnnForeachAddcdivScalarV2(x: TensorList, a: TensorList, b: TensorList, value: Scalar, out: TensorList);
+            foreach_copy = aclnnForeachCopy(x: TensorList, out: TensorList);
+            foreach_sqrt = aclnnForeachSqrt(x: TensorList, out: TensorList);
+            foreach_maximum_list = aclnnForeachMaximumList(x: TensorList, other: TensorList, out: TensorList);
         }
     };
 }

@@ -11,7 +11,9 @@ use crate::sys::loaded;
 use cresset_acl::class::{self, Class};
 use cresset_acl::code;
 use cresset_acl::constant::{dtype, format};
-use cresset_acl::types::{IntArrayHandle, ScalarHandle, TensorHandle, TensorListHandle, c_char, c_void};
+use cresset_acl::types::{
+    BoolArrayHandle, IntArrayHandle, ScalarHandle, TensorHandle, TensorListHandle, c_char, c_void,
+};
 use cresset_tensor::{Cause, DType, Error, Result, Scalar, Tensor};
 use smallvec::SmallVec;
 use std::ffi::CStr;
@@ -74,6 +76,8 @@ descriptions! {
     ScalarDescription(ScalarHandle), aclDestroyScalar;
     /// Integers, described.
     IntArrayDescription(IntArrayHandle), aclDestroyIntArray;
+    /// Truths, described.
+    BoolArrayDescription(BoolArrayHandle), aclDestroyBoolArray;
 }
 
 /// Tensors, described: the list owns them.
@@ -196,6 +200,21 @@ impl Argument for class::OptionalIntArray {
 
     fn raw(kept: &Option<IntArrayDescription>) -> *const IntArrayHandle {
         kept.as_ref().map_or(std::ptr::null(), |array| array.0)
+    }
+}
+
+impl Argument for class::BoolArray {
+    type Given<'a> = &'a [bool];
+    type Kept = BoolArrayDescription;
+
+    fn describe(given: &[bool], _: &mut Site) -> Result<BoolArrayDescription> {
+        // SAFETY: as many truths as are said, and copied.
+        let raw = unsafe { (loaded().object.aclCreateBoolArray)(given.as_ptr(), given.len() as u64) };
+        Ok(BoolArrayDescription(created("aclCreateBoolArray", raw)?))
+    }
+
+    fn raw(kept: &BoolArrayDescription) -> *const BoolArrayHandle {
+        kept.0
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::{beside, converted, copied, filled};
 use crate::aclnn;
-use cresset_tensor::ops::{FusedRmsNorm, NativeBatchNorm, NativeGroupNorm, NativeLayerNorm};
+use cresset_tensor::ops::{
+    FusedRmsNorm, NativeBatchNorm, NativeGroupNorm, NativeLayerNorm, Normalization, Normalized,
+};
 use cresset_tensor::{DType, Kernel, Key, Result, Scalar, Tensor};
 
 pub(super) fn register(npu: Key) {
@@ -22,6 +24,113 @@ pub(super) fn register(npu: Key) {
     });
     NativeBatchNorm::table().register(npu, batch_norm);
     NativeGroupNorm::table().register(npu, group_norm);
+    NativeLayerNorm::gradient_table().register(npu, |op, from, to| {
+        let Normalized { grad, x, weight, mean, scale } = from;
+        let normalized = &x.shape()[x.dim() - op.dims..];
+        let [to_x, to_weight, to_bias] = to.each_ref().map(Option::as_ref);
+        aclnn::layer_norm_backward(
+            grad,
+            x,
+            normalized,
+            given(mean),
+            given(scale),
+            weight,
+            None,
+            &wanted(to),
+            to_x,
+            to_weight,
+            to_bias,
+        )
+    });
+    FusedRmsNorm::gradient_table().register(npu, rms_norm_gradient);
+    NativeBatchNorm::gradient_table().register(npu, |op, from, to| {
+        let Normalized { grad, x, weight, mean, scale } = from;
+        let (channels, dtype) = (&x.shape()[1..2], given(mean).dtype());
+        let ones = weight.is_none().then(|| filled(x, channels, dtype, 1)).transpose()?;
+        let [running_mean, running_variance] = op.running.each_ref().map(Option::as_ref);
+        let [to_x, to_weight, to_bias] = to.each_ref().map(Option::as_ref);
+        aclnn::batch_norm_backward(
+            grad,
+            x,
+            weight.or(ones.as_ref()),
+            running_mean,
+            running_variance,
+            mean,
+            scale,
+            op.training,
+            op.epsilon,
+            &wanted(to),
+            to_x,
+            to_weight,
+            to_bias,
+        )
+    });
+    NativeGroupNorm::gradient_table().register(npu, group_norm_gradient);
+}
+
+/// Which gradients are wanted: those that there is room for.
+fn wanted(to: &[Option<Tensor>; 3]) -> [bool; 3] {
+    to.each_ref().map(Option::is_some)
+}
+
+/// The library gives both gradients, that of the weight in single precision, and wants a weight.
+fn rms_norm_gradient(op: &FusedRmsNorm, from: Normalized<'_>, to: &[Option<Tensor>; 3]) -> Result<()> {
+    let Normalized { grad, x, weight, scale, .. } = from;
+    let normalized = &x.shape()[x.dim() - op.dims..];
+    let weight = match weight {
+        Some(weight) => converted(weight, x.dtype())?,
+        None => filled(x, normalized, x.dtype(), 1)?,
+    };
+    let [to_x, to_weight, _] = to;
+    let of_x = to_x.clone().map_or_else(|| beside(x, x.shape(), x.dtype()), Ok)?;
+    let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+    let of_weight = beside(x, normalized, wide)?;
+    aclnn::rms_norm_grad(grad, x, given(scale), &weight, &of_x, &of_weight)?;
+    to_weight.as_ref().map_or(Ok(()), |to_weight| aclnn::inplace_copy(to_weight, &of_weight))
+}
+
+/// As the other way round, in the precision of mean and spread.
+fn group_norm_gradient(op: &NativeGroupNorm, from: Normalized<'_>, to: &[Option<Tensor>; 3]) -> Result<()> {
+    let Normalized { grad, x, weight, mean, scale } = from;
+    let (mean, scale) = (given(mean), given(scale));
+    let dtype = mean.dtype();
+    let [n, c] = [x.shape()[0], x.shape()[1]];
+    let area = x.shape()[2..].iter().product::<usize>();
+    let weight = weight.map(|weight| converted(weight, dtype)).transpose()?;
+    // Memory of the type that the library gives.
+    let mut wide = [None, None, None];
+    for (wide, to) in wide.iter_mut().zip(to) {
+        *wide = match to {
+            Some(to) if to.dtype() == dtype => Some(to.clone()),
+            Some(to) => Some(beside(to, to.shape(), dtype)?),
+            None => None,
+        };
+    }
+    let statistics = [n, op.groups];
+    let [to_x, to_weight, to_bias] = wide.each_ref().map(Option::as_ref);
+    aclnn::group_norm_backward(
+        &converted(grad, dtype)?,
+        &converted(x, dtype)?,
+        &mean.reshape(statistics)?,
+        &scale.reshape(statistics)?,
+        weight.as_ref(),
+        n as i64,
+        c as i64,
+        area as i64,
+        op.groups as i64,
+        &wanted(to),
+        to_x,
+        to_weight,
+        to_bias,
+    )?;
+    for (wide, to) in wide.iter().zip(to) {
+        if let (Some(wide), Some(to)) = (wide, to)
+            && to.dtype() != dtype
+        {
+            aclnn::inplace_copy(to, wide)?;
+        }
+    }
+    Ok(())
 }
 
 fn given(x: Option<&Tensor>) -> &Tensor {

@@ -9,6 +9,27 @@ use cresset_tensor::{Cause, DType, Error, Kernel, Key, Op, Result, Tensor};
 pub(super) fn register(npu: Key) {
     ConvolutionOverrideable::table()
         .register(npu, |op, ([x, weight], bias), out| convolve(&op.0, x, weight, bias, out));
+    ConvolutionBackward::table().register(npu, |op, [grad, x, weight], to| {
+        let how = &op.convolution;
+        let [to_x, to_weight, to_bias] = to.each_ref().map(Option::as_ref);
+        aclnn::convolution_backward(
+            grad,
+            x,
+            weight,
+            Some(&[grad.shape()[1]]),
+            &how.stride,
+            &how.padding,
+            &how.dilation,
+            how.transposed,
+            &how.output_padding,
+            how.groups as i32,
+            &op.wanted,
+            KEEP_DTYPE,
+            to_x,
+            to_weight,
+            to_bias,
+        )
+    });
     maxima(npu);
     averages(npu);
     Im2col::table().register(npu, |op, [x], out| {

@@ -183,3 +183,51 @@ fn steps_of_adam() {
         });
     }
 }
+
+#[test]
+fn steps_by_lists_of_more_parameters_than_one_call_takes() {
+    let sgd = SgdStep {
+        lr: 0.1,
+        momentum: 0.9,
+        dampening: 0.2,
+        weight_decay: 0.05,
+        nesterov: false,
+        maximize: true,
+        first: false,
+    };
+    let inputs: Vec<Tensor> = (0..60).map(|at| numbers(&[at % 5 + 1, 3], at as u64)).collect();
+    for (name, odd) in [("all alike", None), ("one jumps", Some(7))] {
+        check(name, &inputs, &|x| {
+            let mut tensors = Vec::new();
+            for (at, x) in x.iter().enumerate() {
+                let grad = if Some(at) == odd { x.t()?.copy()?.t()? } else { x.mul(0.5)? };
+                tensors.extend([x.copy()?, grad, x.mul(0.25)?]);
+            }
+            let rules: Vec<_> = (0..60).map(|at| SgdStep { first: at < 3, ..sgd }).collect();
+            FusedSgd.call(Batch { tensors: &tensors, rules: &rules, steps: &[] })?;
+            Ok(tensors)
+        });
+    }
+}
+
+#[test]
+fn gradients_of_normalization_and_convolution() {
+    let inputs = [
+        numbers(&[2, 4, 5, 5], 1),
+        numbers(&[4], 2),
+        numbers(&[4], 3),
+        numbers(&[6, 2, 3, 3], 4),
+        numbers(&[5], 5),
+    ];
+    check("gradients", &inputs, &|x| {
+        let leaves = x.iter().map(|x| x.copy()?.with_grad()).collect::<cresset_tensor::Result<Vec<_>>>()?;
+        let [image, weight, bias, kernel, last] = &leaves[..] else { unreachable!("five inputs") };
+        let how = BatchNorm { training: true, ..BatchNorm::default() };
+        let batch = image.batch_norm([None, None], Some(weight), Some(bias), how)?;
+        let group = batch.group_norm(2, Some(weight), None, 1e-5)?;
+        let layer = group.layer_norm(&[5], Some(last), None, 1e-5)?.rms_norm(&[5], Some(last), None)?;
+        let out = layer.conv2d(kernel, None, &Convolving { groups: 2, ..Convolving::default() })?;
+        out.mul(&out)?.sum()?.backward()?;
+        Ok(leaves.iter().map(|leaf| leaf.grad().expect("every leaf has one")).collect())
+    });
+}
