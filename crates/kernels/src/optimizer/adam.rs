@@ -5,7 +5,7 @@ use crate::Float;
 
 /// Numbers of one step of Adam and AdamW. It keeps the mean of gradients, that of their squares, and
 /// with `amsgrad` the largest of these.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamStep {
     /// Learning rate.
     pub lr: f64,
@@ -127,7 +127,7 @@ impl<T: Float> Update<T, 3> for Adam<T> {
 }
 
 /// Numbers of one step of NAdam. It keeps the means of gradients and of their squares.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NadamStep {
     /// Learning rate.
     pub lr: f64,
@@ -191,7 +191,7 @@ impl<T: Float> Update<T, 2> for Nadam<T> {
 }
 
 /// Numbers of one step of RAdam. It keeps the means of gradients and of their squares.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RadamStep {
     /// Learning rate.
     pub lr: f64,
@@ -263,7 +263,7 @@ impl<T: Float> Update<T, 2> for Radam<T> {
 }
 
 /// Numbers of one step of Adamax. It keeps the mean of gradients and their decaying maximum.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamaxStep {
     /// Learning rate.
     pub lr: f64,

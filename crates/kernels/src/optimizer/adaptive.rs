@@ -4,7 +4,7 @@ use super::{Mean, Rule, Update, each_with_one, each_with_three, each_with_two, s
 use crate::Float;
 
 /// Numbers of one step of Adagrad. It keeps the sum of squares of gradients.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdagradStep {
     /// Learning rate of the first step.
     pub lr: f64,
@@ -63,7 +63,7 @@ impl<T: Float> Update<T, 1> for Adagrad<T> {
 }
 
 /// Numbers of one step of Adadelta. It keeps the means of squares of gradients and of steps.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdadeltaStep {
     /// Learning rate.
     pub lr: f64,
@@ -119,7 +119,7 @@ impl<T: Float> Update<T, 2> for Adadelta<T> {
 
 /// Numbers of one step of RMSprop. It keeps the mean of squares of gradients, then their mean if
 /// `centered`, then the last step if there is momentum.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmspropStep {
     /// Learning rate.
     pub lr: f64,

@@ -4,7 +4,7 @@ use super::{Rule, Update, each_alone, each_with_one, each_with_two, sign, toward
 use crate::Float;
 
 /// Numbers of one step of stochastic gradient descent. With momentum, it keeps the last step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SgdStep {
     /// Learning rate.
     pub lr: f64,
@@ -73,7 +73,7 @@ impl<T: Float> Update<T, 1> for Sgd<T> {
 }
 
 /// Numbers of one step of averaged stochastic gradient descent. It keeps the average.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AsgdStep {
     /// Length of this step.
     pub eta: f64,
@@ -127,7 +127,7 @@ impl<T: Float> Update<T, 1> for Asgd<T> {
 
 /// Numbers of one step of resilient backpropagation. It keeps the last gradient and the length of
 /// the step, for each element.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RpropStep {
     /// What a step is multiplied by after a change of sign, and after none.
     pub etas: (f64, f64),

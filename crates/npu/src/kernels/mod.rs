@@ -13,6 +13,7 @@ mod compare;
 mod copy;
 mod index;
 mod loss;
+mod many;
 mod matrix;
 mod normalization;
 mod optimizer;
