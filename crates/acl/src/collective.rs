@@ -56,6 +56,23 @@ pub mod result {
     pub const RUNTIME: i32 = 15;
     /// Another rank failed.
     pub const REMOTE: i32 = 21;
+
+    /// The vendor's name of a result; empty for one that is not known.
+    pub fn name(code: i32) -> &'static str {
+        match code {
+            SUCCESS => "HCCL_SUCCESS",
+            PARAMETER => "HCCL_E_PARA",
+            POINTER => "HCCL_E_PTR",
+            INTERNAL => "HCCL_E_INTERNAL",
+            NOT_SUPPORT => "HCCL_E_NOT_SUPPORT",
+            NOT_FOUND => "HCCL_E_NOT_FOUND",
+            SYSCALL => "HCCL_E_SYSCALL",
+            TIMEOUT => "HCCL_E_TIMEOUT",
+            RUNTIME => "HCCL_E_RUNTIME",
+            REMOTE => "HCCL_E_REMOTE",
+            _ => "",
+        }
+    }
 }
 
 /// What becomes of elements of all ranks (`HcclReduceOp`).

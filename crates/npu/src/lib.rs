@@ -19,6 +19,7 @@
 //! descriptor   their arguments as the library wants them described
 //! allocator    cached memory (blocks: its bookkeeping)
 //! launches     what was given to streams, to name what failed later
+//! collective   what the devices of a group do together (communicator: how they find each other)
 //! activity     what the device did, in its own time (records, buffers)
 //! transfer     copies between the host and devices (pinned: host memory that these reach)
 //! device, stream, event, memory   handles as values that clean up
@@ -41,6 +42,8 @@ pub mod aclnn;
 mod activity;
 mod allocator;
 mod backend;
+mod collective;
+mod communicator;
 mod descriptor;
 mod device;
 mod event;
@@ -61,6 +64,8 @@ mod transfer;
 mod usage;
 
 pub use allocator::{BlockState, MemoryBlock, MemorySegment, MemoryStats, Pools, Stat};
+pub use collective::{Queued, Reduction};
+pub use communicator::{Communicator, RootInfo};
 pub use device::{EnteredDevice, current_device, device, device_count, enter_device, set_device};
 pub use event::Event;
 pub use fallback::{host_fallback, host_fallbacks, set_host_fallback};

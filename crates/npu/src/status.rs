@@ -6,6 +6,7 @@ use crate::device;
 use crate::launches::{self, LaunchedBy};
 use crate::sys::{self, LoadError};
 use cresset_acl::code;
+use cresset_acl::collective::result;
 use cresset_tensor::{Cause, Error};
 use parking_lot::Mutex;
 use std::fmt;
@@ -120,6 +121,18 @@ impl From<LoadError> for Error {
 #[inline]
 pub(crate) fn check(function: &'static str, code: i32) -> AclResult {
     if code == code::SUCCESS { Ok(()) } else { Err(failed(function, code)) }
+}
+
+/// As [`check`], for a function for communication: its codes are of another kind.
+#[inline]
+pub(crate) fn check_collective(function: &'static str, code: i32) -> AclResult {
+    if code == result::SUCCESS { Ok(()) } else { Err(collective_failed(function, code)) }
+}
+
+#[cold]
+fn collective_failed(function: &'static str, code: i32) -> AclError {
+    let (name, message) = (result::name(code), sys::recent_message());
+    AclError { function, code, name, message, launched_by: None }
 }
 
 /// Codes of work that failed on a device, told by whoever waits for it.

@@ -10,7 +10,7 @@ use crate::event::{self, Event};
 use crate::launches::Log;
 use crate::status::{self, AclResult};
 use crate::sys::{call, loaded};
-use crate::{check_device, device};
+use crate::{check_device, communicator, device};
 use cresset_acl::constant::stream::{COMPLETE, FAST_LAUNCH, FAST_SYNC};
 use cresset_tensor::{Cause, Device, Error, Result, Tensor};
 use std::cell::RefCell;
@@ -232,6 +232,12 @@ impl Stream {
     }
 
     pub(crate) fn finish(&self) -> AclResult {
+        self.finish_alone()?;
+        communicator::check_all(self.device_index())
+    }
+
+    /// As [`finish`](Stream::finish), whatever became of collectives on other streams.
+    pub(crate) fn finish_alone(&self) -> AclResult {
         device::bind(self.device_index())?;
         // SAFETY: the handle is alive.
         unsafe { call!(aclrtSynchronizeStream(self.raw())) }?;

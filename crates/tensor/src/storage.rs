@@ -199,8 +199,9 @@ impl Storage {
         self.0.version.load(Relaxed)
     }
 
-    /// Counts a change in place by `op`.
-    pub(crate) fn changed(&self, op: &'static str) {
+    /// Counts a change in place by `op`. Operators do so themselves; this is for what else writes to memory, so that
+    /// gradients which need the old contents notice.
+    pub fn changed(&self, op: &'static str) {
         *self.0.changed_by.lock() = op;
         self.0.version.fetch_add(1, Relaxed);
     }

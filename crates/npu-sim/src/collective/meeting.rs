@@ -188,5 +188,13 @@ impl Slots<'_> {
 fn is_alive(process: u32) -> bool {
     // SAFETY: sends nothing, only asks.
     let asked = unsafe { libc::kill(process as libc::pid_t, 0) };
-    asked == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+    let is_known = asked == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
+    is_known && !is_zombie(process)
+}
+
+/// Whether a process has ended, and only its parent has not asked how.
+fn is_zombie(process: u32) -> bool {
+    // The state follows the program's name, which stands in parentheses and may contain some itself.
+    let state = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    state.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }

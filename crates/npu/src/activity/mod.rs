@@ -98,8 +98,9 @@ impl Drop for Launching {
 }
 
 /// What is collected. Copies and sets are seen only if the tracing library was preloaded.
-const KINDS: [(u32, &str); 5] = [
+const KINDS: [(u32, &str); 6] = [
     (kind::KERNEL, "kernels"),
+    (kind::COMMUNICATION, "collectives"),
     (kind::API, "launches"),
     (kind::EXTERNAL_CORRELATION, "which call launched what"),
     (kind::MEMCPY, "copies"),
@@ -233,11 +234,15 @@ fn enable(tracing: &Tracing) -> Result<Vec<String>, TracingError> {
     let code = unsafe { (tracing.msptiActivityRegisterCallbacks)(buffers::requested, buffers::completed) };
     check("msptiActivityRegisterCallbacks", code)?;
     let mut untraced = Vec::new();
-    for (kind, what) in KINDS {
+    for (number, what) in KINDS {
         // SAFETY: has no preconditions.
-        match unsafe { (tracing.msptiActivityEnable)(kind) } {
+        match unsafe { (tracing.msptiActivityEnable)(number) } {
             result::WITHOUT_LD_PRELOAD => {
                 untraced.push(format!("{what}: start the program with LD_PRELOAD=libmspti.so"));
+            }
+            // Came with a later release than the others.
+            code if number == kind::COMMUNICATION && code != result::SUCCESS => {
+                untraced.push(format!("{what}: this release of the library cannot tell (code {code})"));
             }
             code => check("msptiActivityEnable", code)?,
         }

@@ -63,6 +63,7 @@ unsafe fn read(at: *const u8) -> Option<Record> {
     unsafe {
         match header.kind {
             kind::KERNEL => Some(kernel(at.cast::<record::Kernel>().read_unaligned())),
+            kind::COMMUNICATION => Some(collective(at.cast::<record::Communication>().read_unaligned())),
             kind::API => Some(api(at.cast::<record::Api>().read_unaligned())),
             kind::MEMCPY => Some(copied(at.cast::<record::Memcpy>().read_unaligned())),
             kind::MEMSET => Some(set(at.cast::<record::Memset>().read_unaligned())),
@@ -81,6 +82,26 @@ unsafe fn kernel(record: record::Kernel) -> Record {
         name: unsafe { text_of(record.name) },
         // SAFETY: by the caller's promise.
         unit: unsafe { text_of(record.unit) },
+        device: record.device,
+        stream: record.stream,
+        start: record.start,
+        end: record.end,
+        correlation: record.correlation,
+        bytes: 0,
+    })
+}
+
+/// What a collective's unit is called.
+const COMMUNICATION: &str = "COMMUNICATION";
+
+/// # Safety
+/// As [`kernel`].
+unsafe fn collective(record: record::Communication) -> Record {
+    Record::Work(DeviceWork {
+        work: Work::Kernel,
+        // SAFETY: by the caller's promise.
+        name: unsafe { text_of(record.name) },
+        unit: COMMUNICATION.to_owned(),
         device: record.device,
         stream: record.stream,
         start: record.start,

@@ -151,6 +151,7 @@ const OPERATORS: [&str; 8] = [
     "libaclnn_rand.so",
     "libcust_opapi.so",
 ];
+const COLLECTIVES: &str = "libhccl.so";
 const TRACING: &str = "libmspti.so";
 
 fn installed(given: Option<&Path>, tried: &mut Vec<String>) -> Result<Option<Origin>, LoadError> {
@@ -221,7 +222,7 @@ fn companions(directory: &Path, tried: &mut Vec<String>) -> Vec<Place> {
     let named = |name: &&str| directory.join(name);
     let before = [DESCRIPTORS].iter().map(named).chain(families(directory));
     let paths: Vec<PathBuf> =
-        before.chain(OPERATORS.iter().map(named)).chain([directory.join(TRACING)]).collect();
+        before.chain(OPERATORS.iter().chain(&[COLLECTIVES, TRACING]).map(named)).collect();
     paths.iter().filter(|path| path.exists()).filter_map(|path| open(path, tried)).collect()
 }
 
@@ -240,7 +241,7 @@ fn families(directory: &Path) -> Vec<PathBuf> {
 fn by_system(tried: &mut Vec<String>) -> Option<Vec<Place>> {
     let mut places = vec![open(Path::new(RUNTIME), tried)?];
     // Companions are optional here: their absence shows when one of their symbols is missing.
-    let names = [DESCRIPTORS].into_iter().chain(FAMILIES).chain(OPERATORS).chain([TRACING]);
+    let names = [DESCRIPTORS].into_iter().chain(FAMILIES).chain(OPERATORS).chain([COLLECTIVES, TRACING]);
     places.extend(names.filter_map(|name| open(Path::new(name), &mut Vec::new())));
     Some(places)
 }

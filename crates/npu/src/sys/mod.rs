@@ -1,7 +1,7 @@
 //! What the C libraries export: typed function pointers, made from the tables of `cresset-acl`.
 //!
 //! Runtime and descriptor functions are resolved when the library is loaded, and so are the
-//! tracing functions if they are there. Operators are resolved when first used: releases
+//! tracing and communication functions if they are there. Operators are resolved when first used: releases
 //! differ, and only programs that use an operator should notice. Libraries are never
 //! unloaded, so all pointers are `'static`.
 
@@ -18,7 +18,9 @@ pub use symbols::Symbols;
 pub(crate) use version::Version;
 
 use cresset_acl::types::*;
-use cresset_acl::{activity_functions, object_functions, probed_functions, runtime_functions};
+use cresset_acl::{
+    activity_functions, collective_functions, object_functions, probed_functions, runtime_functions,
+};
 use std::sync::OnceLock;
 
 macro_rules! table {
@@ -78,6 +80,13 @@ mod tracing {
     activity_functions!(table);
 }
 
+mod collective {
+    use super::*;
+    use cresset_acl::structure::{CommunicatorConfig, RootInfo, SendRecvItem};
+    collective_functions!(table);
+}
+
+pub(crate) use collective::Functions as Collectives;
 pub(crate) use tracing::Functions as Tracing;
 
 /// Everything that was loaded.
@@ -91,6 +100,8 @@ pub(crate) struct Loaded {
     pub(crate) version: Option<Version>,
     /// Absent where the tracing library is.
     pub(crate) tracing: Result<Tracing, LoadError>,
+    /// Absent where the library for communication is.
+    pub(crate) collectives: Result<Collectives, LoadError>,
 }
 
 impl Loaded {
@@ -105,7 +116,8 @@ impl Loaded {
         let runtime = runtime::Functions::resolve(&origin)?;
         let object = object::Functions::resolve(&origin)?;
         let tracing = Tracing::resolve(&origin);
-        Ok(Loaded { origin, runtime, object, probed, version, tracing })
+        let collectives = Collectives::resolve(&origin);
+        Ok(Loaded { origin, runtime, object, probed, version, tracing, collectives })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod activity;
 mod allocator;
+mod collective;
 mod faults;
 mod layers;
 mod library;
