@@ -8,6 +8,7 @@
 //! - [`observe`]: who watches calls go by, and what a watcher can ask;
 //! - [`memory`]: what allocators report;
 //! - [`activity`]: what devices did, in their own time;
+//! - [`group`]: which groups of processes this one is in;
 //! - [`site`]: for which operator a thread gives work to a device;
 //! - [`thread`]: small numbers for threads.
 //!
@@ -17,6 +18,7 @@
 
 pub mod activity;
 pub mod device;
+pub mod group;
 pub mod key;
 pub mod memory;
 pub mod observe;

@@ -23,6 +23,33 @@ pub enum Kind {
     Scope,
     /// A module's forward call.
     Module,
+    /// Something that several processes do together; it can be asked for its [`Communication`].
+    Communication,
+}
+
+/// What processes exchange in a call, and which they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Communication<'a> {
+    /// What is done, by torch's name, e.g. `allreduce`.
+    pub collective: &'a str,
+    /// Elements that this process gives.
+    pub elements_in: u64,
+    /// Elements that it gets.
+    pub elements_out: u64,
+    /// Short name of their type, e.g. `f32`.
+    pub dtype: &'a str,
+    /// The name of the group.
+    pub group: &'a str,
+    /// All ranks of the group.
+    pub ranks: &'a [u32],
+    /// Which of them this process is.
+    pub rank: u32,
+    /// Of a message between two, who sends it.
+    pub source: Option<u32>,
+    /// Of a message between two, who receives it.
+    pub target: Option<u32>,
+    /// How many calls the group made before.
+    pub sequence: u64,
 }
 
 /// A call's name: known when the program was compiled, or made up while it runs.
@@ -166,6 +193,10 @@ pub trait Call {
     fn arguments(&self, _visit: &mut dyn FnMut(Argument<'_>)) {}
     /// Visits the tensors that an optimizer or a module owns, which are no arguments.
     fn owned(&self, _visit: &mut dyn FnMut(Role, TensorArgument<'_>)) {}
+    /// What processes exchange in it; asked of calls of that [kind](Kind::Communication) only.
+    fn communication(&self) -> Option<Communication<'_>> {
+        None
+    }
     /// Floating-point operations the call performs, its children's not counted.
     fn flops(&self) -> u64 {
         0

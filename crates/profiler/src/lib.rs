@@ -37,6 +37,7 @@ mod averages;
 mod builder;
 mod chunk;
 mod clock;
+mod communication;
 mod device;
 mod error;
 mod execution;
@@ -64,6 +65,7 @@ mod warning;
 
 pub use averages::{Averages, Grouping};
 pub use builder::{Activity, Builder};
+pub use communication::Communication;
 pub use cresset_dispatch::observe::Identity;
 pub use cresset_dispatch::observe::is_watched;
 pub use cresset_trace::{Finding, Report, Row, Severity, Table, check_trace};

@@ -1,5 +1,6 @@
 //! What users add to the head of a trace.
 
+use crate::communication::distributed_info;
 use crate::error::{Error, Result};
 
 /// Keys the format uses itself.
@@ -36,6 +37,15 @@ impl Metadata {
             Ok(_) => self.set(key, spaced(raw)),
             Err(_) => self.add(key, raw),
         }
+    }
+
+    /// The same, with the groups that this process is in unless something else was said of them.
+    pub(crate) fn with_groups(mut self) -> Metadata {
+        const KEY: &str = "distributedInfo";
+        if let Some(info) = distributed_info().filter(|_| self.0.iter().all(|(key, _)| key != KEY)) {
+            self.0.push((KEY.to_owned(), spaced(&info)));
+        }
+        self
     }
 
     fn set(&mut self, key: &str, value: String) -> Result<()> {

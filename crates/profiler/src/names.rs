@@ -18,6 +18,8 @@ pub(crate) const STEP: &str = "ProfilerStep#";
 pub(crate) const STEPS: &str = "ProfilerStep*";
 /// Calls of modules are named by this, the class and a number.
 pub(crate) const MODULE: &str = "nn.Module: ";
+/// What several processes do together.
+pub(crate) const COMMUNICATION: &str = "record_param_comms";
 /// Memory taken or given back.
 pub(crate) const MEMORY: &str = "[memory]";
 /// A request for memory that failed.
@@ -96,6 +98,23 @@ pub(crate) fn dtype(short: &str) -> &str {
         "i16" => "short int",
         "i8" => "signed char",
         "u8" => "unsigned char",
+        other => other,
+    }
+}
+
+/// What torch calls an element type where processes exchange elements.
+pub(crate) fn scalar_type(short: &str) -> &str {
+    match short {
+        "f32" => "Float",
+        "f64" => "Double",
+        "f16" => "Half",
+        "bf16" => "BFloat16",
+        "i64" => "Long",
+        "i32" => "Int",
+        "i16" => "Short",
+        "i8" => "Char",
+        "u8" => "Byte",
+        "bool" => "Bool",
         other => other,
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! Numbers are written seven bits at a time, low bits first, so most dimensions take one
 //! byte. A record is its length in four bytes, the FLOPs, the number of its stack (0 if
-//! it has none), the overload's name, then each argument, then what the call owns. A tensor's
+//! it has none), the overload's name, then each argument, then what processes exchange or what the call owns. A tensor's
 //! identity stands before it where that is wanted.
 
+use crate::communication::Communication;
 use crate::varint;
-use cresset_dispatch::observe::{Argument, Identity, Role, TensorArgument};
+use cresset_dispatch::observe::{self, Argument, Identity, Role, TensorArgument};
 use cresset_dispatch::{Device, Key};
 
 /// Writes into the free part of an arena, and goes on counting when that is full.
@@ -75,6 +76,19 @@ impl<'a> Packer<'a> {
     /// Whether from here on it is written down which tensors they are.
     pub(crate) fn identify(&mut self, on: bool) {
         self.identities = on;
+    }
+
+    /// What processes exchange in a call, after its arguments.
+    pub(crate) fn communication(&mut self, given: &observe::Communication<'_>) {
+        self.byte(Tag::Communication as u8);
+        for text in [given.collective, given.dtype, given.group] {
+            self.text(text);
+        }
+        let peer = |rank: Option<u32>| rank.map_or(0, |rank| u64::from(rank) + 1);
+        let numbers = [given.elements_in, given.elements_out, given.rank.into(), given.sequence];
+        numbers.into_iter().chain([peer(given.source), peer(given.target)]).for_each(|one| self.number(one));
+        self.number(given.ranks.len() as u64);
+        given.ranks.iter().for_each(|&rank| self.number(rank.into()));
     }
 
     /// A tensor that a call owns, after its arguments.
@@ -229,10 +243,11 @@ enum Tag {
     None,
     Identity,
     Owned,
+    Communication,
 }
 
 impl Tag {
-    const ALL: [Tag; 12] = [
+    const ALL: [Tag; 13] = [
         Tag::Tensor,
         Tag::Tensors,
         Tag::Int,
@@ -245,6 +260,7 @@ impl Tag {
         Tag::None,
         Tag::Identity,
         Tag::Owned,
+        Tag::Communication,
     ];
 }
 
@@ -393,9 +409,36 @@ impl Unpacker<'_> {
         Tag::ALL.get(usize::from(self.byte()?)).copied()
     }
 
+    /// What processes exchanged in the call; to be asked when there are no more arguments.
+    pub(crate) fn communication(&mut self) -> Option<Communication> {
+        if self.tag()? as u8 != Tag::Communication as u8 {
+            return None;
+        }
+        let (collective, dtype, group) = (self.text()?, self.text()?, self.text()?);
+        let (elements_in, elements_out) = (self.number()?, self.number()?);
+        let (rank, sequence) = (u32::try_from(self.number()?).ok()?, self.number()?);
+        let mut peer = || Some(self.number()?.checked_sub(1).and_then(|rank| u32::try_from(rank).ok()));
+        let (source, target) = (peer()?, peer()?);
+        let ranks = self.many(|list| u32::try_from(list.number()?).ok())?;
+        Some(Communication {
+            collective,
+            elements_in,
+            elements_out,
+            dtype,
+            group,
+            ranks,
+            rank,
+            source,
+            target,
+            sequence,
+        })
+    }
+
     /// The next tensor that the call owns; to be asked when there are no more arguments.
     pub(crate) fn owned(&mut self) -> Option<(Role, TensorInput)> {
-        self.tag()?;
+        if self.tag()? as u8 != Tag::Owned as u8 {
+            return None;
+        }
         let role = match self.byte()? {
             0 => Role::Parameter,
             1 => Role::Gradient,
@@ -407,7 +450,7 @@ impl Unpacker<'_> {
     fn input(&mut self) -> Option<Input> {
         let tag = *Tag::ALL.get(usize::from(*self.0.first()?))?;
         match tag {
-            Tag::Owned => return None,
+            Tag::Owned | Tag::Communication => return None,
             Tag::Tensor | Tag::Identity => return self.tagged_tensor().map(Input::Tensor),
             _ => self.byte()?,
         };
@@ -420,7 +463,7 @@ impl Unpacker<'_> {
             Tag::Floats => Input::Floats(self.many(|list| list.word().map(f64::from_bits))?),
             Tag::Bools => Input::Bools(self.many(|list| Some(list.byte()? != 0))?),
             Tag::Text => Input::Text(self.text()?),
-            Tag::None | Tag::Tensor | Tag::Identity | Tag::Owned => Input::None,
+            Tag::None | Tag::Tensor | Tag::Identity | Tag::Owned | Tag::Communication => Input::None,
         })
     }
 }
@@ -436,6 +479,33 @@ impl Iterator for Unpacker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_processes_exchange_comes_back_after_the_arguments() {
+        let given = observe::Communication {
+            collective: "send",
+            elements_in: 300,
+            elements_out: 0,
+            dtype: "bf16",
+            group: "world",
+            ranks: &[0, 1, 200],
+            rank: 1,
+            source: None,
+            target: Some(0),
+            sequence: 7,
+        };
+        let mut arena = [0; 128];
+        let mut packer = Packer::new(&mut arena);
+        packer.argument(Argument::Int(3));
+        packer.communication(&given);
+        let mut unpacker = Unpacker(&arena);
+        assert_eq!(unpacker.by_ref().collect::<Vec<_>>(), [Input::Int(3)]);
+        let back = unpacker.communication().unwrap();
+        assert_eq!((&*back.collective, &*back.dtype, &*back.group), ("send", "bf16", "world"));
+        assert_eq!((back.elements_in, back.elements_out, back.sequence), (300, 0, 7));
+        assert_eq!((back.rank, back.source, back.target), (1, None, Some(0)));
+        assert_eq!(back.ranks, [0, 1, 200]);
+    }
 
     #[test]
     fn every_kind_of_argument_comes_back() {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::log::{self, Local, ThreadLog};
 use crate::stack;
 use cresset_dispatch::memory::{self, Listener, Report};
-use cresset_dispatch::observe::{self, Call, Kind, Observer, Sequence};
+use cresset_dispatch::observe::{self, Call, Communication, Kind, Observer, Sequence};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -139,7 +139,7 @@ fn describe(
             Name::Packed { at: filler.pack(|packer| packer.raw(name.as_bytes()))?, bytes: name.len() as u32 }
         }
     };
-    let details = if wants & (SHAPES | STACK | OVERLOADS) == 0 {
+    let details = if wants & (SHAPES | STACK | OVERLOADS) == 0 && kind != Kind::Communication {
         None
     } else {
         Some(describe_further(filler, wants, call)?)
@@ -166,11 +166,19 @@ fn describe_further(filler: &mut Filler, wants: u32, call: &dyn Call) -> std::re
             if wants & SHAPES != 0 {
                 call.arguments(&mut |argument| packer.argument(argument));
             }
+            if let Some(communication) = communication(call) {
+                packer.communication(&communication);
+            }
             if wants & IDENTITIES != 0 {
                 call.owned(&mut |role, tensor| packer.owned(role, &tensor));
             }
         });
     })
+}
+
+/// Only calls of that kind are asked.
+fn communication(call: &dyn Call) -> Option<Communication<'_>> {
+    if call.kind() == Kind::Communication { call.communication() } else { None }
 }
 
 /// What tells an operator from others of its name: `Tensor` in `aten::add.Tensor(…)`.

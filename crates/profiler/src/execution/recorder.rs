@@ -201,7 +201,7 @@ impl State {
         node.name = call.name().as_str().to_owned();
         node.schema = call.schema();
         node.scope = match kind {
-            Kind::Operator | Kind::Evaluate => Scope::Function,
+            Kind::Operator | Kind::Evaluate | Kind::Communication => Scope::Function,
             Kind::Backward => Scope::Backward,
             Kind::Scope | Kind::Module => Scope::User,
         };

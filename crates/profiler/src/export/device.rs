@@ -1,6 +1,7 @@
 //! What devices did, as trace events.
 
 use super::chrome::{Chrome, Spelling, Track, written};
+use super::host;
 use crate::names;
 use crate::trace::{DeviceEvent, EventKind, Record, Trace};
 use cresset_dispatch::Device;
@@ -55,6 +56,9 @@ fn work(chrome: &mut Chrome<'_>, event: &DeviceEvent<'_>) {
     }
     if let Some(exact) = exact {
         json.raw(",\"exact_name\":").raw(&exact);
+    }
+    if let Some(exchanged) = event.call().and_then(|call| call.communication()) {
+        host::communication(json, &exchanged);
     }
     if category != "kernel" {
         json.raw(",\"bytes\":").number(activity.bytes);

@@ -2,6 +2,7 @@
 
 use super::chrome::{Chrome, Spelling, Track, written};
 use super::json::Json;
+use crate::communication::Communication;
 use crate::names;
 use crate::pack::{Input, TensorInput};
 use crate::trace::{Event, EventKind};
@@ -74,6 +75,9 @@ fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
             json.raw(",\"input_shapes\":").list(inputs.iter().filter(|input| is_tensor(input)), dims);
         }
     }
+    if let Some(exchanged) = event.communication() {
+        communication(json, &exchanged);
+    }
     if let Some(stack) = &stack {
         json.raw(stack);
     }
@@ -104,6 +108,25 @@ fn call(chrome: &mut Chrome<'_>, event: &Event<'_>, track: Track) {
     chrome.names[record.name as usize] = (name, exact);
     if let Some(stack) = stack {
         chrome.stacks[record.stack as usize] = stack;
+    }
+}
+
+/// What processes exchanged, under the names that torch gives.
+pub(super) fn communication(json: &mut Json<'_>, exchanged: &Communication) {
+    json.raw(",\"Collective name\":").text(&exchanged.collective);
+    json.raw(",\"In msg nelems\":").number(exchanged.elements_in);
+    json.raw(",\"Out msg nelems\":").number(exchanged.elements_out);
+    json.raw(",\"Group size\":").number(exchanged.ranks.len() as u64);
+    json.raw(",\"dtype\":\"").raw(names::scalar_type(&exchanged.dtype)).raw("\"");
+    json.raw(",\"In split size\":\"[]\",\"Out split size\":\"[]\"");
+    json.raw(",\"Process Group Name\":").text(&exchanged.group);
+    json.raw(",\"Process Group Description\":").text(&exchanged.group);
+    json.raw(",\"Process Group Ranks\":").text(&format!("{:?}", exchanged.ranks));
+    json.raw(",\"Rank\":").number(exchanged.rank).raw(",\"Seq\":").number(exchanged.sequence);
+    for (name, rank) in [("Src Rank", exchanged.source), ("Dst Rank", exchanged.target)] {
+        if let Some(rank) = rank {
+            json.raw(",").text(name).raw(":").number(rank);
+        }
     }
 }
 

@@ -283,7 +283,7 @@ impl Profiler {
             host: host::name(),
             process: host::process(),
             pid: std::process::id(),
-            metadata: self.options.metadata.clone(),
+            metadata: self.options.metadata.clone().with_groups(),
         };
         let (recording, outcome) = session.stop(tick, self.options.schedule.is_some(), about);
         if let Some(recording) = recording {

@@ -8,7 +8,8 @@ use cresset_dispatch::memory::Report;
 use cresset_dispatch::observe::{Kind, Sequence};
 use std::collections::HashMap;
 
-const KINDS: [Kind; 5] = [Kind::Operator, Kind::Evaluate, Kind::Backward, Kind::Scope, Kind::Module];
+const KINDS: [Kind; 6] =
+    [Kind::Operator, Kind::Evaluate, Kind::Backward, Kind::Scope, Kind::Module, Kind::Communication];
 
 /// An event with all that belongs to it.
 #[derive(Clone, Debug)]

@@ -237,7 +237,7 @@ impl Builder<'_> {
             (record.sequence, record.forward_thread) = (sequence.number, sequence.forward_thread);
         }
         let wants = self.material.wants;
-        let wants_inputs = wants.shapes || wants.flops;
+        let wants_inputs = wants.shapes || wants.flops || call.kind == Kind::Communication;
         if let Some(at) = call.details().filter(|_| wants_inputs || wants.stack || wants.overloads) {
             let copy = self.details.len();
             let head = self.copy_details(chunk, at);
@@ -333,7 +333,7 @@ impl Builder<'_> {
 
 fn kind(kind: Kind) -> EventKind {
     match kind {
-        Kind::Operator => EventKind::Operator,
+        Kind::Operator | Kind::Communication => EventKind::Operator,
         Kind::Evaluate => EventKind::Evaluate,
         Kind::Backward => EventKind::Backward,
         Kind::Scope => EventKind::Scope,

@@ -4,6 +4,7 @@ use super::memory::MemoryUse;
 use super::record::{EventKind, NONE, Phase, Record};
 use super::work::DeviceWork;
 use super::{Thread, Trace};
+use crate::communication::Communication;
 use crate::names;
 use crate::pack::{Input, TensorInput, Unpacker};
 use crate::stack::Frame;
@@ -363,7 +364,22 @@ impl<'a> Event<'a> {
     /// # Ok::<(), cresset_profiler::Error>(())
     /// ```
     pub fn inputs(&self) -> Option<Vec<Input>> {
-        self.unpacker().map(Iterator::collect)
+        let wants = self.trace.wants;
+        self.unpacker().filter(|_| wants.shapes || wants.flops).map(Iterator::collect)
+    }
+
+    /// What processes exchanged, if that is what the call was for: known whatever was asked for.
+    ///
+    /// ```
+    /// # use cresset_profiler::{Profiler, record_function};
+    /// let (_, profiler) = Profiler::builder().run(|_| record_function("work").run(|| ()))?;
+    /// assert_eq!(profiler.events()?.next().unwrap().communication(), None);
+    /// # Ok::<(), cresset_profiler::Error>(())
+    /// ```
+    pub fn communication(&self) -> Option<Communication> {
+        let mut unpacker = self.unpacker().filter(|_| self.name() == names::COMMUNICATION)?;
+        unpacker.by_ref().for_each(drop);
+        unpacker.communication()
     }
 
     fn unpacker(&self) -> Option<Unpacker<'a>> {
