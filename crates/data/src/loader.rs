@@ -1,7 +1,7 @@
 //! Batches, one after the other.
 
 use crate::Dataset;
-use crate::order::Order;
+use crate::order::{Order, Shard};
 use crate::workers::Workers;
 use cresset_dispatch::observe::{self, Call, Kind, Name};
 use cresset_tensor::{Cause, Error, Result};
@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub struct DataLoader<D> {
     dataset: Arc<D>,
     order: Order,
+    shard: Shard,
     workers: usize,
     prefetch: usize,
 }
@@ -25,6 +26,7 @@ pub struct Builder<D> {
     batch_size: usize,
     drop_last: bool,
     seed: Option<u64>,
+    shard: Shard,
     workers: usize,
     prefetch: usize,
 }
@@ -49,6 +51,29 @@ impl<D> Builder<D> {
     #[must_use]
     pub fn drop_last(mut self, on: bool) -> Builder<D> {
         self.drop_last = on;
+        self
+    }
+
+    /// Loads part number `rank` of `ranks` of every batch: what one of several processes trains with. All of them
+    /// have the same batches in the same order, and together all samples once. Where a batch cannot be divided
+    /// evenly, parts differ by one sample; a rank may have none.
+    ///
+    /// ```
+    /// use cresset_data::{DataLoader, TensorDataset};
+    /// use cresset_tensor::Tensor;
+    ///
+    /// let part = |rank| -> Result<Vec<Vec<i64>>, cresset_tensor::Error> {
+    ///     let data = TensorDataset::new([Tensor::arange(5)?])?;
+    ///     let loader = DataLoader::builder(data).batch_size(4).shard(rank, 2).build()?;
+    ///     loader.epoch(0).map(|batch| batch?[0].to_vec()).collect()
+    /// };
+    /// assert_eq!(part(0)?, [vec![0, 1], vec![]]);
+    /// assert_eq!(part(1)?, [vec![2, 3], vec![4]]);
+    /// # Ok::<(), cresset_tensor::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shard(mut self, rank: usize, ranks: usize) -> Builder<D> {
+        self.shard = Shard { rank, ranks };
         self
     }
 
@@ -87,11 +112,16 @@ impl<D: Dataset> Builder<D> {
                 "{samples} samples do not fill a batch of {size}, and drop_last is set"
             ));
         }
+        if self.shard.rank >= self.shard.ranks {
+            let Shard { rank, ranks } = self.shard;
+            return fault(format_args!("part {rank} of {ranks}, expected one below the number of parts"));
+        }
         if self.workers > 0 && self.prefetch == 0 {
             return fault(format_args!("prefetch is 0, expected at least 1 for workers to be ahead"));
         }
-        let Builder { dataset, batch_size: batch, drop_last, seed, workers, prefetch } = self;
-        Ok(DataLoader { dataset, order: Order { samples, batch, drop_last, seed }, workers, prefetch })
+        let Builder { dataset, batch_size: batch, drop_last, seed, shard, workers, prefetch } = self;
+        let order = Order { samples, batch, drop_last, seed };
+        Ok(DataLoader { dataset, order, shard, workers, prefetch })
     }
 }
 
@@ -99,7 +129,8 @@ impl<D: Dataset + 'static> DataLoader<D> {
     /// Sets up a loader for `dataset`.
     pub fn builder(dataset: D) -> Builder<D> {
         let dataset = Arc::new(dataset);
-        Builder { dataset, batch_size: 1, drop_last: false, seed: None, workers: 0, prefetch: 2 }
+        let shard = Shard { rank: 0, ranks: 1 };
+        Builder { dataset, batch_size: 1, drop_last: false, seed: None, shard, workers: 0, prefetch: 2 }
     }
 
     /// The data set.
@@ -129,6 +160,7 @@ impl<D: Dataset + 'static> DataLoader<D> {
             samples: self.order.samples(epoch),
             batch: self.order.batch,
             batches: self.order.batches(),
+            shard: self.shard,
         });
         let workers = (self.workers > 0).then(|| Workers::start(&plan, batch, self.workers, self.prefetch));
         Epoch { plan, next: batch, workers }
@@ -141,6 +173,7 @@ pub(crate) struct Plan<D> {
     samples: Vec<usize>,
     batch: usize,
     pub(crate) batches: usize,
+    shard: Shard,
 }
 
 impl<D: Dataset> Plan<D> {
@@ -148,7 +181,7 @@ impl<D: Dataset> Plan<D> {
     pub(crate) fn load(&self, number: usize) -> Result<D::Batch> {
         let start = number * self.batch;
         let end = (start + self.batch).min(self.samples.len());
-        self.dataset.batch(&self.samples[start..end])
+        self.dataset.batch(self.shard.of(&self.samples[start..end]))
     }
 }
 

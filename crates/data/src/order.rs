@@ -32,3 +32,18 @@ impl Order {
         }
     }
 }
+
+/// Which part of every batch is loaded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shard {
+    pub(crate) rank: usize,
+    pub(crate) ranks: usize,
+}
+
+impl Shard {
+    /// The part of a batch.
+    pub(crate) fn of(self, batch: &[usize]) -> &[usize] {
+        let start = |rank: usize| batch.len() * rank / self.ranks;
+        &batch[start(self.rank)..start(self.rank + 1)]
+    }
+}
