@@ -7,7 +7,7 @@ use super::mode::{enable_grad, no_grad};
 use super::node::{Backward, Edge, Function, Grads, Node};
 use super::saved::{Kept, Taken};
 use super::waiting::{ByNode, NodeSet, Ready, ReadyNodes, Waiting, id};
-use super::{anomaly, hooks};
+use super::{anomaly, ending, hooks};
 use crate::{Cause, Error, Layout, Result, Tensor};
 use cresset_dispatch::observe::{self, Argument, Call, Kind, Name, Sequence, Span};
 use cresset_kernels::Shared;
@@ -187,7 +187,7 @@ impl Run {
 
     /// Runs all nodes.
     fn finish(&mut self) -> Result<()> {
-        let _mode = mode(self.pass);
+        let (_mode, passing) = (mode(self.pass), ending::begin());
         if self.first.len() > 1 {
             show_roots();
         }
@@ -195,7 +195,7 @@ impl Run {
             let grads = std::mem::take(&mut self.pending.at(place).grads);
             self.evaluate(&node, grads)?;
         }
-        Ok(())
+        passing.end()
     }
 
     /// Runs one node and passes its gradients on.

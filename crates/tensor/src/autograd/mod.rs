@@ -10,6 +10,7 @@
 
 mod anomaly;
 mod checkpoint;
+mod ending;
 mod engine;
 mod function;
 mod functional;
@@ -26,6 +27,7 @@ mod waiting;
 
 pub use anomaly::{DetectAnomaly, detect_anomaly, is_anomaly_enabled};
 pub use checkpoint::checkpoint;
+pub use ending::at_end_of_backward;
 pub use engine::{Pass, backward, grad};
 pub use function::{Context, Function};
 pub use functional::{hessian, hvp, jacobian, jvp, vhp, vjp};
