@@ -15,6 +15,7 @@
 //! | [`kernels`] | host math, for operators of your own |
 //! | [`data`] | loaders, readers, and data sets that come along |
 //! | [`models`] | models that come along |
+//! | [`distributed`] | training on several devices |
 //! | [`checkpoint`] | training that goes on where it was |
 //!
 //! A training step on the NPU, or on the simulator that stands in for one, and its profile:
@@ -57,6 +58,7 @@
 
 pub mod data;
 mod device;
+pub mod distributed;
 pub mod models;
 mod peak;
 

@@ -9,6 +9,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("checkpoint", &["nn", "optim", "tensor"]),
     ("data", &["dispatch", "kernels", "tensor"]),
     ("dispatch", &[]),
+    ("distributed", &["dispatch", "nn", "tensor"]),
     ("kernels", &[]),
     ("nn", &["dispatch", "nn-derive", "tensor"]),
     ("nn-derive", &[]),
@@ -23,8 +24,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without a line of `unsafe`.
-const SAFE: &[&str] =
-    &["acl", "checkpoint", "data", "dispatch", "nn", "nn-derive", "optim", "parity", "tensor", "trace"];
+const SAFE: &[&str] = &[
+    "acl",
+    "checkpoint",
+    "data",
+    "dispatch",
+    "distributed",
+    "nn",
+    "nn-derive",
+    "optim",
+    "parity",
+    "tensor",
+    "trace",
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

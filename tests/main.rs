@@ -4,6 +4,7 @@ mod allocations;
 mod architecture;
 mod checkpoint;
 mod command;
+mod distributed;
 mod examples;
 mod execution_trace;
 mod faults;
