@@ -56,6 +56,11 @@ pub enum Error {
         /// The first byte that belongs to no letter.
         place: Place,
     },
+    /// What is made of traces could not be written.
+    Write {
+        /// Why.
+        source: io::Error,
+    },
     /// A metric that traces cannot be compared by.
     Metric {
         /// The metric that was asked for.
@@ -74,6 +79,7 @@ impl fmt::Display for Error {
             Error::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
             Error::Format { path, place, message } => write!(f, "{}: {place}: {message}", path.display()),
             Error::Utf8 { path, place } => write!(f, "{}: {place}: not UTF-8", path.display()),
+            Error::Write { source } => write!(f, "cannot write: {source}"),
             Error::Metric { asked } => {
                 write!(f, "cannot compare by {asked:?}: legal metrics are {}", Metric::NAMES.join(", "))
             }
@@ -87,7 +93,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Read { source, .. } => Some(source),
+            Error::Read { source, .. } | Error::Write { source } => Some(source),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Reads Chrome traces of any size, torch's and ours: tables, checks, comparisons, flame graphs.
+//! Reads Chrome traces of any size, torch's and ours: tables, checks, comparisons, flame graphs, several as one.
 //!
 //! Nothing here knows of sessions or devices: a trace is a file, and this is its reader.
 
@@ -8,6 +8,7 @@ mod check;
 mod diff;
 mod error;
 mod event;
+mod merge;
 mod read;
 mod row;
 mod shapes;
@@ -21,6 +22,7 @@ mod tree;
 pub use check::{Finding, Report, Severity, check_trace};
 pub use diff::{Change, Diff, Metric, Runs, Verdict};
 pub use error::{Error, Place, Result};
+pub use merge::merge_traces;
 pub use row::{Figure, Row};
 pub use slices::{Detail, Flow, Keep, Kind, Memory, NONE, Slice, Slices, Track};
 pub use stacks::{Frames, Weight, stacks, write_stacks};

@@ -2,6 +2,7 @@
 
 mod check;
 mod diff;
+mod merge;
 mod stacks;
 mod summary;
 
@@ -22,6 +23,8 @@ enum Action {
     Check(check::Arguments),
     /// Say what became slower or faster between runs
     Diff(diff::Arguments),
+    /// Put the traces of several ranks into one
+    Merge(merge::Arguments),
     /// Write collapsed stacks, for flame graphs
     Stacks(stacks::Arguments),
 }
@@ -31,6 +34,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         Action::Summary(arguments) => summary::run(arguments),
         Action::Check(arguments) => check::run(arguments),
         Action::Diff(arguments) => diff::run(arguments),
+        Action::Merge(arguments) => merge::run(arguments),
         Action::Stacks(arguments) => stacks::run(arguments),
     }
 }
