@@ -2,6 +2,7 @@
 
 mod data_parallel;
 mod groups;
+mod train;
 
 use cresset::distributed::{Hccl, ProcessGroup};
 use cresset::npu::{Communicator, RootInfo, device};

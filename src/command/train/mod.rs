@@ -3,23 +3,28 @@
 //! - `task` is what is trained, on what, and how it is judged;
 //! - `fit` is the loop, with checkpoints and a way out by Ctrl-C;
 //! - `curve` is the loss over time, as lines and as a picture;
-//! - `profile` is a window of steps under the profiler.
+//! - `profile` is a window of steps under the profiler;
+//! - `launch` starts several processes that train together, and `team` is what each of them is part of.
 
 mod curve;
 mod fit;
+mod launch;
 mod profile;
 mod task;
+mod team;
 
 pub(super) use task::{Model, Task, saved_model};
 
 use super::{Outcome, say};
 use clap::Args;
 use cresset::data::Dataset as _;
+use cresset::distributed::Rendezvous;
 use cresset::optim::Options as _;
 use cresset::prelude::*;
 use fit::{End, Fit};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use team::Team;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -58,6 +63,15 @@ pub(crate) struct Arguments {
     /// Write the loss of each step to this file as JSON lines, and as a picture beside it (.svg)
     #[arg(long, value_name = "FILE")]
     curve: Option<PathBuf>,
+    /// Train on so many devices, each with a process of its own and its part of every batch
+    #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..=64))]
+    nproc: Option<u32>,
+    /// Exchange gradients in pieces of so many KiB while others are still computed
+    #[arg(long, value_name = "KIB", requires = "nproc", value_parser = clap::value_parser!(u32).range(1..))]
+    bucket: Option<u32>,
+    /// Give up when another rank does not come within so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800, requires = "nproc")]
+    timeout: u64,
     /// Stop at the first operator whose gradient is NaN, and say where its forward call was; slow
     #[arg(long)]
     detect_anomaly: bool,
@@ -70,18 +84,40 @@ enum Precision {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let device = device(&arguments.device)?;
+    let rendezvous = Rendezvous::from_env()?;
+    match (&rendezvous, arguments.nproc) {
+        (None, Some(ranks)) => launch::run(arguments, ranks),
+        _ => train(arguments, rendezvous.as_ref()),
+    }
+}
+
+/// Trains, alone or as one of several ranks.
+fn train(arguments: &Arguments, rendezvous: Option<&Rendezvous>) -> Outcome {
+    let device = match rendezvous {
+        Some(rendezvous) => team::device_of(rendezvous, &arguments.device)?,
+        None => device(&arguments.device)?,
+    };
     cresset::manual_seed(arguments.seed);
     let task = Task::new(arguments.model)?;
     let plan = Plan::new(arguments, &task, device)?;
-    prepare(arguments)?;
+    let is_first = rendezvous.is_none_or(|rendezvous| rendezvous.rank == 0);
+    if is_first {
+        prepare(arguments)?;
+    }
     task.model.to(device)?;
-    say(format_args!("training {} on {}, on {}", task.about(), task.samples(), describe(device)))?;
+    let team = rendezvous
+        .map(|rendezvous| Team::join(rendezvous, &task.model, device, arguments.bucket))
+        .transpose()?;
+    let ranks = team.as_ref().map_or(String::new(), |team| format!("{} ranks, the first on ", team.size()));
+    say(format_args!("training {} on {}, on {ranks}{}", task.about(), task.samples(), describe(device)))?;
     let _anomaly = arguments.detect_anomaly.then(cresset::tensor::autograd::detect_anomaly);
     let started = Instant::now();
-    let mut fit = Fit::new(&task, plan, device)?;
+    let mut fit = Fit::new(&task, plan, device, team)?;
     let end = fit.run()?;
     let (steps, seconds) = (fit.steps_taken(), started.elapsed().as_secs_f64());
+    if !is_first {
+        return Ok(());
+    }
     if let Some(file) = &arguments.curve {
         curve::write(file, &fit.curve, task.about())?;
     }

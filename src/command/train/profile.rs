@@ -16,10 +16,17 @@ pub(super) struct Profile<'a> {
     directory: &'a Path,
     model: Model,
     device: Device,
+    /// Which of several ranks this is: each has files of its own.
+    rank: Option<u32>,
 }
 
 impl<'a> Profile<'a> {
-    pub(super) fn start(directory: &'a Path, model: Model, device: Device) -> Outcome<Profile<'a>> {
+    pub(super) fn start(
+        directory: &'a Path,
+        model: Model,
+        device: Device,
+        rank: Option<u32>,
+    ) -> Outcome<Profile<'a>> {
         let profiler = Profiler::builder()
             .schedule(Schedule::new(LEFT_OUT as u64 - 1, 1, RECORDED)?.repeat(1))
             .record_shapes(true)
@@ -28,7 +35,7 @@ impl<'a> Profile<'a> {
             .with_flops(true)
             .with_modules(true)
             .start()?;
-        Ok(Profile { profiler, directory, model, device })
+        Ok(Profile { profiler, directory, model, device, rank })
     }
 
     pub(super) fn step(&mut self) -> Outcome {
@@ -36,7 +43,8 @@ impl<'a> Profile<'a> {
     }
 
     fn file(&self, ending: &str) -> PathBuf {
-        self.directory.join(format!("{}.{ending}", self.model))
+        let rank = self.rank.map_or(String::new(), |rank| format!(".rank{rank}"));
+        self.directory.join(format!("{}{rank}.{ending}", self.model))
     }
 
     /// Writes it all, and says where to open each.

@@ -99,7 +99,7 @@ impl Dataset for Samples {
 /// A model and its data.
 pub(crate) struct Task {
     pub(super) kind: Model,
-    pub(crate) model: Box<Layer>,
+    pub(crate) model: Arc<Layer>,
     pub(super) training: Arc<Samples>,
     held_out: Samples,
     /// What the numbers of a text stand for.
@@ -113,7 +113,7 @@ impl Task {
             Model::Gpt => text()?,
             _ => digits()?,
         };
-        let model = kind.make(characters.as_ref().map_or(0, Characters::len))?;
+        let model = Arc::from(kind.make(characters.as_ref().map_or(0, Characters::len))?);
         Ok(Task { kind, model, training: Arc::new(training), held_out, characters })
     }
 
@@ -133,9 +133,9 @@ impl Task {
         }
     }
 
-    /// The mean loss of a batch.
-    pub(super) fn loss(&self, [features, classes]: &[Tensor; 2]) -> Result<Tensor> {
-        let scores = self.model.call(features)?;
+    /// The mean loss of a batch, by this model or by one that wraps it.
+    pub(super) fn loss(&self, model: &Layer, [features, classes]: &[Tensor; 2]) -> Result<Tensor> {
+        let scores = model.call(features)?;
         let choices = scores.shape().last().copied().unwrap_or(1);
         scores.reshape([classes.numel(), choices])?.cross_entropy(&classes.reshape([classes.numel()])?)
     }
@@ -149,7 +149,7 @@ impl Task {
             let numbers: Vec<usize> = (start..self.held_out.len().min(start + JUDGED)).collect();
             let [features, classes] = self.held_out.batch(&numbers)?;
             let batch = [features.to(device)?, classes.to(device)?];
-            loss += self.loss(&batch)?.item()?.as_f64() * numbers.len() as f64;
+            loss += self.loss(&*self.model, &batch)?.item()?.as_f64() * numbers.len() as f64;
             count += numbers.len();
             if self.characters.is_none() {
                 let [features, classes] = &batch;
