@@ -266,6 +266,22 @@ fn a_pass_that_fails_does_not_spoil_the_next() {
 }
 
 #[test]
+fn parameters_that_were_replaced_are_noticed_before_their_gradients_stay_behind() {
+    let name = "distributed::data_parallel::parameters_that_were_replaced_are_noticed_before_their_gradients_stay_behind";
+    ranks(name, 2, |group| {
+        let (model, (x, _)) = (wrapped(group)?, part(group, 0, 4)?);
+        model.call(&x)?;
+        // One that is no longer learned changes nothing.
+        model.parameters()[0].set_requires_grad(false)?;
+        model.call(&x)?;
+        model.to(DType::F32)?;
+        let told = model.call(&x.to_dtype(DType::F32)?).unwrap_err().to_string();
+        assert!(told.contains("after DataParallel was made"), "{told}");
+        Ok(())
+    });
+}
+
+#[test]
 fn modules_that_differ_between_ranks_are_refused_everywhere() {
     ranks(
         "distributed::data_parallel::modules_that_differ_between_ranks_are_refused_everywhere",

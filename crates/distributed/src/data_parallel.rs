@@ -133,6 +133,7 @@ impl<I: Tensors, M: Forward<I>> Forward<I> for DataParallel<M> {
 
     fn forward(&self, input: I::Ref<'_>) -> Result<M::Output> {
         if cresset_tensor::autograd::is_grad_enabled() {
+            self.reducer.check(&self.module.parameters())?;
             self.share_buffers()?;
         }
         self.module.call(input)

@@ -7,7 +7,7 @@
 use crate::bucket::{self, Bucket, Travelling};
 use crate::group::ProcessGroup;
 use cresset_tensor::autograd::{HookHandle, at_end_of_backward};
-use cresset_tensor::{Result, Tensor, no_grad};
+use cresset_tensor::{Cause, Error, Result, Tensor, no_grad};
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 
@@ -65,6 +65,28 @@ impl Reducer {
             reducer.hooks.lock().push(parameter.register_post_accumulate_grad_hook(hook)?);
         }
         Ok(reducer)
+    }
+
+    /// Fails if the module has other parameters by now: their gradients would stay here.
+    pub(crate) fn check(&self, parameters: &[Tensor]) -> Result<()> {
+        let learned = parameters.iter().filter(|parameter| parameter.requires_grad());
+        let is_unknown = |parameter: &&Tensor| !self.parameters.iter().any(|known| known.same_as(parameter));
+        // Nearly always they are the same in the same order, which takes one look at each.
+        if learned.clone().zip(&self.parameters).all(|(now, then)| now.same_as(then))
+            && learned.clone().count() <= self.parameters.len()
+        {
+            return Ok(());
+        }
+        match learned.clone().find(is_unknown) {
+            None => Ok(()),
+            Some(parameter) => {
+                let text = format_args!(
+                    "a parameter of shape {:?} was put in or moved after DataParallel was made; make it again",
+                    parameter.shape()
+                );
+                Err(Error::new(Cause::Graph, "DataParallel", text))
+            }
+        }
     }
 
     /// How many buckets there are.
