@@ -106,3 +106,8 @@ struct GuideToTensors;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/autograd.md")]
 struct GuideToAutograd;
+
+/// As above.
+#[cfg(all(doctest, feature = "npu"))]
+#[doc = include_str!("../docs/distributed.md")]
+struct GuideToSeveralDevices;

@@ -131,23 +131,23 @@ struct Run {
 }
 
 impl Run {
-    /// Starts two ranks, and waits until they have saved a checkpoint.
-    fn start(scratch: &Scratch, more: &[&str]) -> Run {
-        let run = scratch.file("run");
-        let arguments = ["--epochs", "2000", "--nproc", "2", "--checkpoint", &run, "--save-every", "3"];
+    /// Starts some ranks, and waits until they have saved a new checkpoint.
+    fn start(scratch: &Scratch, ranks: usize, more: &[&str]) -> Run {
+        let (run, count) = (scratch.file("run"), ranks.to_string());
+        let arguments = ["--epochs", "2000", "--nproc", &count, "--checkpoint", &run, "--save-every", "3"];
+        let before = saved(scratch);
         let mut launcher = cresset(&[&arguments[..], more].concat())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let newest = || cresset::checkpoint::Checkpoints::new(&run).unwrap().newest().unwrap();
         wait_until("a checkpoint is there", || {
             assert!(launcher.try_wait().unwrap().is_none(), "training ended");
-            newest().is_some()
+            saved(scratch) > before
         });
-        let ranks = ranks_of(launcher.id());
-        assert_eq!(ranks.len(), 2);
-        Run { launcher, ranks }
+        let processes = ranks_of(launcher.id());
+        assert_eq!(processes.len(), ranks);
+        Run { launcher, ranks: processes }
     }
 
     /// What the launcher says in the end; fails if a rank is left.
@@ -158,6 +158,12 @@ impl Run {
         }
         (output.status.success(), text(&output))
     }
+}
+
+/// The step that was saved last; 0 if none was.
+fn saved(scratch: &Scratch) -> u64 {
+    let newest = cresset::checkpoint::Checkpoints::new(scratch.file("run")).unwrap().newest().unwrap();
+    newest.map_or(0, |newest| newest.state().unwrap().step)
 }
 
 /// The processes of the ranks, in their order.
@@ -196,20 +202,19 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 #[test]
 fn a_rank_that_dies_is_named_and_none_is_left() {
     let scratch = Scratch::new("dies");
-    let run = Run::start(&scratch, &[]);
+    let run = Run::start(&scratch, 2, &[]);
     let victim = run.ranks[1];
     signal("-KILL", victim);
     let (well, told) = run.end();
     assert!(!well && told.contains("error: train: rank 1 died of signal 9"), "{told}");
     assert!(told.contains(&format!("rank 1 (process {victim}) is gone")), "the other names it too: {told}");
-    let newest = cresset::checkpoint::Checkpoints::new(scratch.file("run")).unwrap().newest().unwrap();
-    assert!(newest.unwrap().state().unwrap().step > 0, "the checkpoint is intact");
+    assert!(saved(&scratch) > 0, "the checkpoint is intact");
 }
 
 #[test]
 fn a_rank_that_hangs_is_named_when_time_is_up_and_none_is_left() {
     let scratch = Scratch::new("hangs");
-    let run = Run::start(&scratch, &["--timeout", "2"]);
+    let run = Run::start(&scratch, 2, &["--timeout", "2"]);
     signal("-STOP", run.ranks[1]);
     let (well, told) = run.end();
     assert!(!well && told.contains("rank 0: "), "{told}");
@@ -220,7 +225,7 @@ fn a_rank_that_hangs_is_named_when_time_is_up_and_none_is_left() {
 #[test]
 fn ranks_end_when_their_launcher_is_killed() {
     let scratch = Scratch::new("launcher");
-    let mut run = Run::start(&scratch, &[]);
+    let mut run = Run::start(&scratch, 2, &[]);
     run.launcher.kill().unwrap();
     run.launcher.wait().unwrap();
     wait_until("the ranks ended", || run.ranks.iter().all(|rank| !is_alive(*rank)));
@@ -229,10 +234,15 @@ fn ranks_end_when_their_launcher_is_killed() {
 #[test]
 fn an_interrupted_run_saves_once_and_goes_on_with_other_ranks() {
     let scratch = Scratch::new("interrupted");
-    let run = Run::start(&scratch, &[]);
+    let run = Run::start(&scratch, 2, &[]);
     signal("-INT", run.launcher.id());
     let (well, told) = run.end();
     assert!(well && told.contains("go on with: cresset train mlp --resume"), "{told}");
+    let more = Run::start(&scratch, 3, &["--resume"]);
+    signal("-INT", more.launcher.id());
+    let (well, told) = more.end();
+    assert!(well && told.contains("stopped after step"), "{told}");
+
     let checkpoint = scratch.file("run");
     let told = text(
         &cresset(&["--epochs", "3", "--nproc", "2", "--resume", "--checkpoint", &checkpoint])
