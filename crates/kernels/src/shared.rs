@@ -111,22 +111,26 @@ impl<T> Shared<T> {
 }
 
 impl<T> Watcher<T> {
-    fn counted(&self) -> &Counted<T> {
+    /// The counts of owners and watchers, and no look at the value: the last owner may be dropping it.
+    fn counts(&self) -> [&AtomicUsize; 2] {
+        let counted = self.counted.as_ptr();
         // SAFETY: the memory stays until owners and watchers are gone, and this is one.
-        unsafe { self.counted.as_ref() }
+        unsafe { [&(*counted).owners, &(*counted).watchers] }
     }
 
     /// An owner of the value; `None` if the last one went.
     pub fn owner(&self) -> Option<Shared<T>> {
         let more = |owners| (owners > 0).then(|| owners + 1);
-        self.counted().owners.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).ok()?;
+        let [owners, _] = self.counts();
+        owners.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).ok()?;
         Some(Shared { counted: self.counted, _owns: PhantomData })
     }
 }
 
 impl<T> Drop for Watcher<T> {
     fn drop(&mut self) {
-        if self.counted().watchers.fetch_sub(1, Ordering::Release) == 1 {
+        let [_, watchers] = self.counts();
+        if watchers.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: the owners counted as one, which went after the value was dropped.
             unsafe { give_back(self.counted.cast(), Allocation::new::<Counted<T>>()) };
@@ -174,9 +178,10 @@ impl<T> Drop for Shared<T> {
 ///
 /// # Safety
 /// Nobody owns it any more; nobody watches if it is not `watched`.
-unsafe fn end<T>(mut counted: NonNull<Counted<T>>, watched: bool) {
-    // SAFETY: the caller's promise; it was initialised when it was made.
-    unsafe { ManuallyDrop::drop(&mut counted.as_mut().value) };
+unsafe fn end<T>(counted: NonNull<Counted<T>>, watched: bool) {
+    // SAFETY: the caller's promise; it was initialised when it was made. Watchers look at the counts
+    // meanwhile, so that the value alone is borrowed.
+    unsafe { ManuallyDrop::drop(&mut (*counted.as_ptr()).value) };
     if watched {
         drop(Watcher { counted });
     } else {

@@ -3,14 +3,15 @@
 //! Pages should be huge ones: the processor remembers where some thousand pages lie, and with pages of
 //! 4 KiB a step over many tensors asks for more of them than that (AdamW over 100 parameters of 100 000
 //! elements: 40 GB/s with small pages, 54 with huge ones). A large block is huge pages of its own;
-//! smaller ones are cut from regions of huge pages, one behind the other.
+//! smaller ones are cut from regions of huge pages, one behind the other. Miri, which knows no pages, gets them
+//! from the heap as other systems do.
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), miri))]
 pub(super) use heap::{map, unmap};
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 pub(super) use system::{map, unmap};
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod system {
     use parking_lot::Mutex;
     use std::collections::BTreeMap;
@@ -109,7 +110,7 @@ mod system {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), miri))]
 mod heap {
     use crate::blocks::ALIGN;
     use std::alloc::{self, Layout as Allocation};
