@@ -225,6 +225,15 @@ fn a_learning_rate_that_is_too_high_is_told_at_its_step() {
 }
 
 #[test]
+fn the_first_operator_that_overflows_is_named_where_anomalies_are_looked_for() {
+    let told = complaint(&["train", "mlp", "--lr", "1e30", "--epochs", "1", "--detect-anomaly"]);
+    assert!(told.contains(": gave ") && told.contains("of finite inputs of shapes ["), "{told}");
+    assert!(told.contains("; called here:\n") && told.contains("cresset"), "{told}");
+    let output = cresset(&["train", "mlp", "--epochs", "1", "--batch", "512", "--detect-anomaly"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn gpt_learns_and_writes() {
     let folder = scratch("gpt");
     let run = folder.to_str().unwrap();

@@ -30,6 +30,9 @@ impl Key {
     /// Casts what some operators are given. No tensor carries it: it applies to the calls of a thread,
     /// which skips it until it is [included](include()).
     pub const AUTOCAST: Key = Key(10);
+    /// Looks at what operators give. No tensor carries it: as with [`AUTOCAST`](Key::AUTOCAST), a thread
+    /// skips it until it is [included](include()).
+    pub const RESULTS: Key = Key(11);
     /// How many backends have a kernel slot.
     pub const BACKENDS: usize = 8;
 
@@ -62,6 +65,7 @@ impl Key {
             Key::CHANGES => "changes",
             Key::LINKS => "links",
             Key::AUTOCAST => "autocast",
+            Key::RESULTS => "results",
             Key(claimed) => {
                 CLAIMED.get(claimed as usize - 2).and_then(|slot| slot.get()).unwrap_or(&"unclaimed")
             }
@@ -107,6 +111,10 @@ impl KeySet {
     pub const LINKS: KeySet = KeySet::of(Key::LINKS);
     /// The layer that casts what operators are given.
     pub const AUTOCAST: KeySet = KeySet::of(Key::AUTOCAST);
+    /// The layer that looks at what operators give.
+    pub const RESULTS: KeySet = KeySet::of(Key::RESULTS);
+    /// What a thread skips from the start.
+    const UNLESS_INCLUDED: KeySet = KeySet(KeySet::AUTOCAST.0 | KeySet::RESULTS.0);
     const BACKENDS: u16 = (1 << Key::BACKENDS) - 1;
 
     /// The set holding only `key`.
@@ -173,7 +181,7 @@ struct State {
 
 thread_local! {
     static STATE: Cell<State> =
-        const { Cell::new(State { excluded: KeySet::AUTOCAST, depth: 0, early: false }) };
+        const { Cell::new(State { excluded: KeySet::UNLESS_INCLUDED, depth: 0, early: false }) };
     /// Guards that were dropped before a younger one: their depth, and what they restore.
     static EARLY: RefCell<Vec<(u32, KeySet)>> = const { RefCell::new(Vec::new()) };
 }

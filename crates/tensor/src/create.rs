@@ -1,7 +1,7 @@
 //! New tensors.
 
 use crate::composite::composite;
-use crate::op::Output;
+use crate::op::{Output, bytes_of};
 use crate::ops::scalar_argument;
 use crate::{Cause, DType, Device, Element, Error, Options, Result, Scalar, Spec, Storage, Tensor, shown};
 use cresset_dispatch::observe::{self, Argument, Span};
@@ -16,7 +16,7 @@ impl Tensor {
 
     /// New memory whose elements lie as `layout` says, contents undefined, without a trace.
     pub(crate) fn uninit_as(layout: Layout, dtype: DType, device: Device) -> Result<Tensor> {
-        let Some(bytes) = layout.end().checked_mul(dtype.size()) else {
+        let Some(bytes) = bytes_of(layout.end(), dtype) else {
             let text = format_args!("{layout:?} of {dtype} has more bytes than can be addressed");
             return Err(Error::new(Cause::Memory, "", text));
         };

@@ -1,6 +1,6 @@
 //! What programs hang on the graph: hooks, retained gradients, and the search for anomalies.
 
-use cresset_tensor::autograd::{Pass, backward, detect_anomaly, grad};
+use cresset_tensor::autograd::{Pass, backward, detect_anomaly, detect_anomaly_in_results, grad};
 use cresset_tensor::{Cause, DType, Tensor};
 use std::sync::{Arc, Mutex};
 
@@ -212,4 +212,65 @@ fn a_failing_derivative_names_its_forward_call_while_anomalies_are_looked_for() 
     let silent = leaf(&[-1.0]);
     silent.sqrt().unwrap().backward().unwrap();
     assert!(f64s(&silent.grad().unwrap())[0].is_nan());
+}
+
+/// The first line of the error, which the stack follows.
+fn told<T>(outcome: cresset_tensor::Result<T>) -> String {
+    let error = outcome.err().expect("an anomaly");
+    assert_eq!(error.cause(), Cause::Anomaly);
+    let text = error.to_string();
+    assert!(text.contains("the_first_call_that_makes_nan"), "{text}");
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_first_call_that_makes_nan_or_infinity_of_finite_numbers_is_named() {
+    let x = Tensor::new([[1.0f32, 0.0], [4.0, -1.0]]).unwrap();
+    let zeros = Tensor::zeros([2], ()).unwrap();
+    let _guard = detect_anomaly_in_results();
+    let sqrt =
+        "aten::sqrt: gave NaN at [1, 1] of shape [2, 2], of finite inputs of shape [2, 2]; called here:";
+    assert_eq!(told(x.sqrt()), sqrt);
+    assert_eq!(told(x.detach().unwrap().with_grad().unwrap().sqrt()), sqrt, "recorded, too");
+    assert_eq!(
+        told(x.div(&zeros)),
+        "aten::div: gave inf at [0, 0] of shape [2, 2], of finite inputs of shapes [2, 2] and [2]; called here:"
+    );
+    assert_eq!(
+        told(x.copy().unwrap().log_()),
+        "aten::log_: gave -inf at [0, 1] of shape [2, 2], of finite inputs of shape [2, 2]; called here:"
+    );
+    // Inside of what is made of others, the one that did it.
+    let large = Tensor::full([2, 2], 1e38, ()).unwrap();
+    assert!(told(large.linear(&large, None)).starts_with("aten::mm: gave inf at [0, 0]"));
+    assert!(told(large.to_dtype(DType::F16)).contains("gave inf"));
+}
+
+#[test]
+fn infinity_that_was_written_or_came_in_is_no_anomaly_of_a_call() {
+    let x = Tensor::new([1.0f32, f32::NAN]).unwrap();
+    let mask = Tensor::new([true, false]).unwrap();
+    let ones = Tensor::ones([2], ()).unwrap();
+    let guard = detect_anomaly_in_results();
+    assert!(f64s(&x.exp().unwrap().double().unwrap())[1].is_nan());
+    let masked = ones.masked_fill(&mask, f64::NEG_INFINITY).unwrap();
+    assert_eq!(f64s(&masked.softmax(0).unwrap().double().unwrap()), [0.0, 1.0]);
+    Tensor::full([2], f64::INFINITY, ()).unwrap();
+    // Memory without contents is nobody's result.
+    Tensor::empty([2], ()).unwrap().fill_(1.0).unwrap();
+    Tensor::empty([2], ()).unwrap().view([2, 1]).unwrap();
+    drop(guard);
+    assert!(f64s(&ones.mul(-1.0).unwrap().sqrt().unwrap().double().unwrap())[0].is_nan());
+}
+
+#[test]
+fn an_anomaly_inside_of_a_derivative_names_its_operator_and_the_forward_call() {
+    let x = leaf(&[0.0]);
+    let _guard = detect_anomaly_in_results();
+    let y = x.sqrt().unwrap();
+    let error = y.backward().unwrap_err();
+    let text = error.to_string();
+    assert_eq!((error.cause(), error.op()), (Cause::Anomaly, "aten::div"), "{text}");
+    assert!(text.contains("gave inf at [0] of shape [1]"), "{text}");
+    assert!(text.contains("the forward call was aten::sqrt, made here:"), "{text}");
 }

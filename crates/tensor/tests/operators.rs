@@ -341,6 +341,27 @@ fn meta_tensors_have_shapes_but_no_elements() {
 }
 
 #[test]
+fn more_bytes_than_can_be_addressed_are_refused_where_nothing_is_allocated() {
+    let meta = (DType::F64, Device::META);
+    let zeros = |shape: &[usize]| Tensor::zeros(shape, meta);
+    let (row, column) = (zeros(&[1, 1 << 30]).unwrap(), zeros(&[1 << 30, 1]).unwrap());
+    let refused = [
+        zeros(&[1 << 60]),
+        row.repeat([1 << 30, 1]),
+        row.expand([1 << 30, 1 << 30]).unwrap().contiguous(),
+        row.repeat_interleave(1 << 30, Some(0)),
+        column.mm(&row),
+        column.add(&row),
+    ];
+    for outcome in refused {
+        let error = outcome.unwrap_err();
+        assert_eq!(error.cause(), Cause::Memory, "{error}");
+        assert!(error.to_string().contains("more bytes than can be addressed"), "{error}");
+    }
+    assert_eq!(zeros(&[(1 << 60) - 1]).unwrap().numel(), (1 << 60) - 1);
+}
+
+#[test]
 fn ndarray_looks_in_without_copying_and_out_by_copy() {
     let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]]).unwrap();
     let sum = x.t().unwrap().with_ndarray(|view: ndarray::ArrayViewD<'_, f32>| view[[0, 1]]).unwrap();

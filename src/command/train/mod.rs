@@ -72,7 +72,7 @@ pub(crate) struct Arguments {
     /// Give up when another rank does not come within so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1800, requires = "nproc")]
     timeout: u64,
-    /// Stop at the first operator whose gradient is NaN, and say where its forward call was; slow
+    /// Stop at the first operator that gives NaN or infinity, forward or backward, and say where it was called; slow
     #[arg(long)]
     detect_anomaly: bool,
 }
@@ -110,7 +110,7 @@ fn train(arguments: &Arguments, rendezvous: Option<&Rendezvous>) -> Outcome {
         .transpose()?;
     let ranks = team.as_ref().map_or(String::new(), |team| format!("{} ranks, the first on ", team.size()));
     say(format_args!("training {} on {}, on {ranks}{}", task.about(), task.samples(), describe(device)))?;
-    let _anomaly = arguments.detect_anomaly.then(cresset::tensor::autograd::detect_anomaly);
+    let _anomaly = arguments.detect_anomaly.then(cresset::tensor::autograd::detect_anomaly_in_results);
     let started = Instant::now();
     let mut fit = Fit::new(&task, plan, device, team)?;
     let end = fit.run()?;

@@ -5,6 +5,7 @@
 
 use super::node::{Function, Grads, Node};
 use crate::{Cause, DType, Error, Result, Tensor};
+use cresset_dispatch::key::ThreadKeys;
 use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -17,7 +18,7 @@ thread_local! {
 /// on, and passes that run on it look for NaN. Both take time: this is for finding mistakes.
 pub fn detect_anomaly() -> DetectAnomaly {
     GUARDS.set(GUARDS.get() + 1);
-    DetectAnomaly { _this_thread: PhantomData }
+    DetectAnomaly { keys: None, _this_thread: PhantomData }
 }
 
 /// Whether this thread looks for anomalies.
@@ -25,10 +26,18 @@ pub fn is_anomaly_enabled() -> bool {
     GUARDS.get() > 0
 }
 
-/// Guard of [`detect_anomaly`].
+/// Guard of [`detect_anomaly`] and [`detect_anomaly_in_results`](super::detect_anomaly_in_results).
 #[must_use = "anomalies are looked for only while the guard lives"]
 pub struct DetectAnomaly {
+    keys: Option<ThreadKeys>,
     _this_thread: PhantomData<*const ()>,
+}
+
+impl DetectAnomaly {
+    pub(super) fn with_keys(mut self, keys: ThreadKeys) -> DetectAnomaly {
+        self.keys = Some(keys);
+        self
+    }
 }
 
 impl Drop for DetectAnomaly {

@@ -3,7 +3,8 @@
 //!
 //! - `record` makes a node per call, with an edge to where each input came from;
 //! - `saved` keeps what a derivative will need, and notices if it was changed meanwhile;
-//! - `engine` sends gradients along the edges, latest call first.
+//! - `engine` sends gradients along the edges, latest call first;
+//! - `anomaly` and `results` look for NaN on the way back and on the way forth, where someone asks.
 //!
 //! A derivative is written with tensor operators only. Broadcasting is undone once, in the
 //! engine, so derivatives need not know about it.
@@ -20,6 +21,7 @@ mod hooks;
 mod mode;
 mod node;
 mod record;
+pub(crate) mod results;
 mod saved;
 mod tracking;
 mod view;
@@ -44,6 +46,7 @@ pub(crate) use node::{next_sequence, skip_number};
 #[doc(hidden)]
 pub use record::record;
 pub(crate) use record::{record_in_place, records_change};
+pub use results::detect_anomaly_in_results;
 pub(crate) use tracking::Tracking;
 pub(crate) use view::{How, ViewOf};
 

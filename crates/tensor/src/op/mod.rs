@@ -5,7 +5,8 @@
 //!
 //! 1. observers are told: one load and a branch when nobody watches;
 //! 2. the keys of all tensors are joined, and this thread's exclusions removed; where autocast is
-//!    on and knows the operator, its inputs are cast and it is called again;
+//!    on and knows the operator, its inputs are cast and it is called again; where anomalies are looked for
+//!    in results, they are after the call;
 //! 3. if autograd is among them, `autograd::record` makes a node, and the call goes on below;
 //! 4. [`Forward::forward`] computes: operators with a [`Kernel`] infer shapes, allocate the output and
 //!    run the kernel of its device; views and compositions call other operators.
@@ -19,9 +20,11 @@ pub(crate) mod schema;
 pub use crate::autocast::casting;
 pub use crate::shown::Shown;
 pub use inputs::{Given, Inputs, Operand, Swap};
+pub(crate) use output::bytes_of;
 pub use output::{Output, Spec};
 
 use crate::autocast;
+use crate::autograd::results::{self, Looked};
 use crate::autograd::{self, Backward, Grads, How, Needless, Saves};
 use crate::ops;
 use crate::{Cause, Device, Error, Key, Result, Tensor};
@@ -85,7 +88,9 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
         Self: Forward,
     {
         let span = observe::span(&InFlight { op: &self, inputs, name: Self::NAME });
-        let keys = inputs.keys().here();
+        let keys = (inputs.keys() | KeySet::RESULTS).here();
+        let looked =
+            if keys.contains(Key::RESULTS) { results::look(&self, Self::NAME, inputs)? } else { None };
         let outcome = if const { autocast::is_listed(Self::NAME) } && autocast::is_on() {
             autocast::call(self, inputs)
         } else if keys.contains(Key::AUTOGRAD) && !Self::BACKWARD.is_empty() && Self::DIFFERENTIABLE > 0 {
@@ -97,6 +102,10 @@ pub trait Op: Clone + Send + Sync + Sized + 'static {
                 true => Ok(self.forward(inputs)?.map(|_, tensor| tensor.made(How::OneOfSeveral))),
                 false => self.forward(inputs),
             }
+        };
+        let outcome = match looked {
+            None => outcome,
+            Some(looked) => looked_at(&looked, outcome),
         };
         if let Some(span) = &span
             && span.wants_results()
@@ -307,11 +316,16 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
         check_target(Self::IN_PLACE, &target, &spec)?;
         check_overlap(Self::IN_PLACE, &target, inputs)?;
         autograd::check_inference(Self::IN_PLACE, &target)?;
+        let looked =
+            if results::are_looked_at() { results::look(&self, Self::IN_PLACE, inputs)? } else { None };
         if autograd::records_change(inputs.keys(), &target) {
             autograd::record_in_place(self, inputs, &target)?;
         } else {
             let _below = span.is_some().then(below);
             self.change(inputs, &target)?;
+        }
+        if let Some(looked) = looked {
+            looked.check(|_| ())?;
         }
         if let Some(span) = span.filter(Span::wants_results) {
             span.gave(&[target.argument()]);
@@ -357,6 +371,14 @@ pub trait InPlace: Kernel + Op<Output = Tensor> {
             key => device_kernel(ops::Copy::in_place_table(), ops::Copy::IN_PLACE, key)?(&ops::Copy, copy),
         }
     }
+}
+
+/// What a call gave, unless it is an anomaly.
+#[cold]
+fn looked_at<O: Output>(looked: &Looked, outcome: Result<O>) -> Result<O> {
+    let output = outcome?;
+    looked.check(|visit| output.each(visit))?;
+    Ok(output)
 }
 
 /// Tells observers what a call gives.

@@ -25,6 +25,12 @@ impl Spec {
     }
 }
 
+/// The bytes of so many elements; `None` if they cannot be addressed, on any device or on none.
+#[inline]
+pub(crate) fn bytes_of(elements: usize, dtype: DType) -> Option<usize> {
+    elements.checked_mul(dtype.size()).filter(|bytes| isize::try_from(*bytes).is_ok())
+}
+
 /// What an operator returns.
 pub trait Output: Sized {
     /// What is known of it beforehand.
@@ -66,7 +72,7 @@ impl Output for Tensor {
     #[inline]
     fn allocate(spec: Spec, device: Device) -> Result<Self> {
         let layout = Layout::contiguous(&spec.shape);
-        let bytes = layout.as_ref().and_then(|layout| layout.len().checked_mul(spec.dtype.size()));
+        let bytes = layout.as_ref().and_then(|layout| bytes_of(layout.len(), spec.dtype));
         let (Some(layout), Some(bytes)) = (layout, bytes) else {
             let text = format_args!(
                 "shape {:?} of {} has more bytes than can be addressed",

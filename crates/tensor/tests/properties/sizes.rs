@@ -31,8 +31,9 @@ fn check(outcome: Result<Tensor>) {
         tensor.shape().iter().try_fold(1usize, |count, &size| count.checked_mul(size))
     };
     assert_eq!(count, Some(tensor.numel()), "{:?}", tensor.shape());
-    let bytes = tensor.numel().checked_mul(tensor.dtype().size());
-    assert!(bytes.is_some() || !tensor.is_contiguous());
+    let bytes =
+        tensor.numel().checked_mul(tensor.dtype().size()).and_then(|bytes| isize::try_from(bytes).ok());
+    assert!(bytes.is_some() || !tensor.is_contiguous(), "{:?} of {}", tensor.shape(), tensor.dtype());
 }
 
 proptest! {
