@@ -7,37 +7,60 @@
 mod pieces;
 
 use crate::op::Operand;
-use crate::{DType, Key, Layout, Result, Scalar, Storage, Tensor};
+use crate::{Cause, DType, Error, Key, Layout, Result, Scalar, Storage, Tensor};
 use cresset_kernels::elementwise;
 use cresset_kernels::{Buffer, Reading, View, ViewMut, Writing};
 use std::borrow::Cow;
 
 impl Tensor {
-    fn buffer(&self) -> &Buffer {
-        self.storage().host().unwrap_or_else(|| self.is_elsewhere())
+    /// The right to read the elements.
+    ///
+    /// # Errors
+    /// If they are not on the host.
+    #[inline]
+    pub fn reading(&self) -> Result<Reading<'_>> {
+        Ok(self.host_buffer()?.read())
+    }
+
+    /// The right to write the elements.
+    ///
+    /// # Errors
+    /// If they are not on the host.
+    #[inline]
+    pub fn writing(&self) -> Result<Writing<'_>> {
+        Ok(self.host_buffer()?.write())
+    }
+
+    #[inline]
+    fn host_buffer(&self) -> Result<&Buffer> {
+        self.storage().host().ok_or_else(|| Error::new(Cause::Device, "", self.elsewhere()))
     }
 
     #[cold]
-    fn is_elsewhere(&self) -> ! {
-        panic!(
-            "the elements are on {}, where the host cannot look: copy them with to(Device::CPU)",
-            self.device()
-        )
+    fn elsewhere(&self) -> String {
+        let device = self.device();
+        format!("the elements are on {device}, where the host cannot look: copy them with to(Device::CPU)")
     }
 
-    /// The right to read the elements, for host kernels.
+    fn buffer(&self) -> &Buffer {
+        self.storage().host().unwrap_or_else(|| panic!("{}", self.elsewhere()))
+    }
+
+    /// As [`reading`](Tensor::reading), inside of kernels that the dispatcher gives host tensors only.
     ///
     /// # Panics
-    /// If the tensor is not on the host: the dispatcher sends no others to a host kernel.
+    /// If the tensor is not on the host.
+    #[doc(hidden)]
     #[inline]
     pub fn read(&self) -> Reading<'_> {
         self.buffer().read()
     }
 
-    /// The right to write the elements, for host kernels.
+    /// As [`writing`](Tensor::writing), inside of kernels that the dispatcher gives host tensors only.
     ///
     /// # Panics
-    /// As [`read`](Tensor::read).
+    /// If the tensor is not on the host.
+    #[doc(hidden)]
     #[inline]
     pub fn write(&self) -> Writing<'_> {
         self.buffer().write()
@@ -69,9 +92,10 @@ impl Tensor {
 
     /// The elements as `dtype` in memory of their own, without a trace.
     pub(crate) fn apart(&self, dtype: DType) -> Result<Tensor> {
+        let reading = self.reading()?;
         let out = Tensor::uninit(self.shape(), dtype, self.device())?;
         let mut writing = out.write();
-        elementwise::copy(self.elements(&self.read()), out.elements_mut(&mut writing));
+        elementwise::copy(self.elements(&reading), out.elements_mut(&mut writing));
         drop(writing);
         cresset_kernels::count_copy(out.numel() * dtype.size());
         Ok(out)
@@ -107,7 +131,10 @@ impl<'a> Source<'a> {
     #[inline]
     fn new(operand: Operand<'a>, dtype: DType) -> Result<Source<'a>> {
         Ok(match operand {
-            Operand::Tensor(tensor) => Source::Tensor(tensor.converted(dtype)?),
+            Operand::Tensor(tensor) => {
+                tensor.host_buffer()?;
+                Source::Tensor(tensor.converted(dtype)?)
+            }
             Operand::Scalar(scalar) => Source::Number(Number::new(scalar, dtype)),
         })
     }
@@ -179,9 +206,8 @@ pub fn map(x: &Tensor, dtype: DType, out: &Tensor, run: impl FnOnce(View<'_>, Vi
 
 fn map_by(x: &Tensor, dtype: DType, out: &Tensor, run: &mut dyn FnMut(View<'_>, ViewMut<'_>)) -> Result<()> {
     let x = x.converted(dtype)?;
-    let reading = x.read();
+    let (reading, mut writing) = (x.reading()?, out.writing()?);
     let layout = spread(x.layout(), out.shape());
-    let mut writing = out.write();
     run(View::new(reading.bytes(), dtype, &layout), out.elements_mut(&mut writing));
     Ok(())
 }
@@ -224,14 +250,14 @@ fn map2_by(
         && b.layout().has_shape(out.shape())
     {
         // Nothing to convert or to repeat: the common case, and where small tensors notice.
-        let (reading_a, reading_b, mut writing) = (a.read(), b.read(), out.write());
+        let (reading_a, reading_b, mut writing) = (a.reading()?, b.reading()?, out.writing()?);
         run(a.elements(&reading_a), b.elements(&reading_b), out.elements_mut(&mut writing));
         return Ok(());
     }
     let (a, b) = (Source::of(a, dtype, unrounded)?, Source::of(b, dtype, unrounded)?);
     let (reading_a, reading_b) = (a.buffer().map(Buffer::read), b.buffer().map(Buffer::read));
     let (layout_a, layout_b) = (spread(a.layout(), out.shape()), spread(b.layout(), out.shape()));
-    let mut writing = out.write();
+    let mut writing = out.writing()?;
     run(a.view(&reading_a, &layout_a), b.view(&reading_b, &layout_b), out.elements_mut(&mut writing));
     Ok(())
 }
@@ -342,7 +368,7 @@ fn map_all_by<const N: usize>(
     let readings = std::array::from_fn::<_, N, _>(|i| sources[i].buffer().map(Buffer::read));
     let layouts = std::array::from_fn::<_, N, _>(|i| spread(sources[i].layout(), out.shape()));
     let views = std::array::from_fn(|i| sources[i].view(&readings[i], &layouts[i]));
-    let mut writing = out.write();
+    let mut writing = out.writing()?;
     run(views, out.elements_mut(&mut writing));
     Ok(())
 }
@@ -384,6 +410,7 @@ fn change_by<const N: usize>(
     others: [(Operand<'_>, DType); N],
     run: &mut dyn FnMut(ViewMut<'_>, [View<'_>; N]),
 ) -> Result<()> {
+    let buffer = target.host_buffer()?;
     if others.iter().any(|(other, _)| shares_memory(target, *other)) {
         return pieces::change(target, others, run);
     }
@@ -392,7 +419,7 @@ fn change_by<const N: usize>(
         *source = Some(Source::new(other, dtype)?);
     }
     let sources = sources.map(|source| source.expect("each was made above"));
-    let (mut writing, readings) = lock(target.buffer(), sources.each_ref().map(Source::buffer));
+    let (mut writing, readings) = lock(buffer, sources.each_ref().map(Source::buffer));
     let layouts = std::array::from_fn::<_, N, _>(|i| spread(sources[i].layout(), target.shape()));
     let views = std::array::from_fn(|i| sources[i].view(&readings[i], &layouts[i]));
     run(target.elements_mut(&mut writing), views);

@@ -2,7 +2,9 @@
 
 use cresset_tensor::backend::{self, Backend};
 use cresset_tensor::ops::{Add, Fill, Mul};
-use cresset_tensor::{Cause, Device, DeviceMemory, Error, Kernel as _, Key, Result, Storage, Tensor};
+use cresset_tensor::{
+    Cause, DType, Device, DeviceMemory, Error, Kernel as _, Key, Result, Storage, Tensor, cpu,
+};
 use std::sync::Mutex;
 
 /// Host memory that pretends to be elsewhere.
@@ -91,4 +93,38 @@ fn tensors_on_two_devices_do_not_meet() {
         "aten::add: tensors are on cpu and elsewhere:1; move them to one device with to()"
     );
     assert_eq!(error.cause(), Cause::Device);
+}
+
+#[test]
+fn the_host_looks_into_its_own_memory_only_and_says_so() {
+    let here = Tensor::new([1.0f32, 2.0]).unwrap();
+    let there = here.to(elsewhere()).unwrap();
+    let nowhere = Tensor::empty([2], Device::META).unwrap();
+    for away in [&there, &nowhere] {
+        let outcomes = [
+            away.reading().map(drop),
+            away.writing().map(drop),
+            cpu::map(away, away.dtype(), &here, |_, _| ()),
+            cpu::map(&here, here.dtype(), away, |_, _| ()),
+            cpu::map2(away.into(), 1.0.into(), away.dtype(), &here, |_, _, _| ()),
+            cpu::map2((&here).into(), away.into(), away.dtype(), &here, |_, _, _| ()),
+            cpu::map2((&here).into(), 1.0.into(), away.dtype(), away, |_, _, _| ()),
+            cpu::map_all([away.into()], away.dtype(), &here, |_, _| ()),
+            cpu::map_all([away.into()], DType::F64, &here, |_, _| ()),
+            cpu::map_all([(&here).into()], away.dtype(), away, |_, _| ()),
+            cpu::change(away, [], |_, []| ()),
+            cpu::change(&here, [away.into()], |_, [_]| ()),
+            cpu::change(away, [away.into()], |_, [_]| ()),
+        ];
+        for outcome in outcomes {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.cause(), Cause::Device);
+            let told = format!(
+                "the elements are on {}, where the host cannot look: copy them with to(Device::CPU)",
+                away.device()
+            );
+            assert_eq!(error.to_string(), told);
+        }
+    }
+    assert_eq!(here.reading().unwrap().bytes().len(), 8);
 }

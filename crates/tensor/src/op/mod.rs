@@ -155,6 +155,10 @@ pub trait Kernel: Op {
     const ELEMENTWISE: bool = false;
 
     /// The host kernel. Defines what the operator means.
+    ///
+    /// # Panics
+    /// Those of the operators here, if called by hand with tensors of a device: [`fill`](Kernel::fill) takes
+    /// the kernel of the device that they are on.
     fn cpu(&self, inputs: Self::Inputs<'_>, output: &Self::Output) -> Result<()>;
 
     /// Kernels plugged in by devices. Written by [`kernel_table!`].
