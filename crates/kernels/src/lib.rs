@@ -64,6 +64,7 @@ mod shared;
 pub mod softmax;
 mod special;
 pub mod svd;
+mod sync;
 #[cfg(test)]
 mod testing;
 mod threads;

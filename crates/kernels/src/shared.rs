@@ -6,13 +6,13 @@
 
 #![expect(unsafe_code, reason = "owns raw memory and counts who shares it")]
 
+use crate::sync::{AtomicUsize, Ordering, fence};
 use crate::waiting::{give_back, take};
 use std::alloc::Layout as Allocation;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 /// A value with any number of owners, on any threads.
 pub struct Shared<T> {
@@ -187,99 +187,5 @@ unsafe fn end<T>(counted: NonNull<Counted<T>>, watched: bool) {
     } else {
         // SAFETY: it was taken for this type, and nothing is in it any more.
         unsafe { give_back(counted.cast(), Allocation::new::<Counted<T>>()) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::waiting::{MOST, SIZES, STEP};
-    use std::sync::Arc;
-
-    #[test]
-    fn the_value_goes_with_its_last_owner() {
-        let witness = Arc::new(());
-        let mut one = Shared::new((witness.clone(), 7));
-        let two = one.clone();
-        assert!(Shared::ptr_eq(&one, &two) && Shared::count(&one) == 2 && two.1 == 7);
-        assert!(Shared::get_mut(&mut one).is_none());
-        drop(two);
-        Shared::get_mut(&mut one).expect("only one owner is left").1 = 8;
-        assert_eq!((one.1, Arc::strong_count(&witness)), (8, 2));
-        drop(one);
-        assert_eq!(Arc::strong_count(&witness), 1);
-    }
-
-    #[test]
-    fn a_watcher_owns_nothing_and_finds_the_value_while_someone_does() {
-        let witness = Arc::new(());
-        let mut one = Shared::new(witness.clone());
-        let (watcher, other) = (Shared::watch(&one), Shared::watch(&one));
-        assert!(watcher.owner().is_some_and(|owner| Shared::ptr_eq(&owner, &one)));
-        assert!(Shared::get_mut(&mut one).is_none(), "a watcher could make an owner meanwhile");
-        drop(one);
-        assert_eq!(Arc::strong_count(&witness), 1);
-        assert!(watcher.owner().is_none());
-        drop(watcher);
-        assert!(other.owner().is_none());
-    }
-
-    #[test]
-    fn watchers_and_owners_on_two_threads_drop_the_value_once() {
-        let witness = Arc::new(());
-        for _ in 0..500 {
-            let shared = Shared::new(witness.clone());
-            let watcher = Shared::watch(&shared);
-            std::thread::scope(|scope| {
-                scope.spawn(move || drop(watcher.owner()));
-                drop(shared);
-            });
-        }
-        assert_eq!(Arc::strong_count(&witness), 1);
-    }
-
-    #[test]
-    fn memory_waits_for_the_next_of_its_size() {
-        std::thread::spawn(|| {
-            let first = Shared::new([1u64; 9]);
-            let address = Shared::address(&first);
-            drop(first);
-            let other_size = Shared::new([1u64; 30]);
-            assert_ne!(Shared::address(&other_size), address);
-            let again = Shared::new([2u64; 8]);
-            assert_eq!(Shared::address(&again), address);
-            assert_eq!(*again, [2; 8]);
-        })
-        .join()
-        .unwrap();
-    }
-
-    #[test]
-    fn more_than_may_wait_and_more_than_any_size_are_fine() {
-        let many: Vec<_> = (0..3 * MOST).map(|i| Shared::new([i; 4])).collect();
-        assert!(many.iter().enumerate().all(|(i, shared)| **shared == [i; 4]));
-        drop(many);
-        let large = Shared::new([3u8; 2 * SIZES * STEP]);
-        assert!(large.iter().all(|&byte| byte == 3));
-        #[repr(align(64))]
-        struct Aligned(u8);
-        let aligned = Shared::new(Aligned(5));
-        assert_eq!((&raw const *aligned as usize % 64, aligned.0), (0, 5));
-    }
-
-    #[test]
-    fn owners_on_many_threads_drop_the_value_once() {
-        let witness = Arc::new(());
-        for _ in 0..500 {
-            let shared = Shared::new(witness.clone());
-            std::thread::scope(|scope| {
-                for _ in 0..3 {
-                    let mine = shared.clone();
-                    scope.spawn(move || drop(mine.clone()));
-                }
-                drop(shared);
-            });
-        }
-        assert_eq!(Arc::strong_count(&witness), 1);
     }
 }

@@ -141,3 +141,38 @@ impl Drop for Lists {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Shared;
+
+    #[test]
+    fn memory_waits_for_the_next_of_its_size() {
+        std::thread::spawn(|| {
+            let first = Shared::new([1u64; 9]);
+            let address = Shared::address(&first);
+            drop(first);
+            let other_size = Shared::new([1u64; 30]);
+            assert_ne!(Shared::address(&other_size), address);
+            let again = Shared::new([2u64; 8]);
+            assert_eq!(Shared::address(&again), address);
+            assert_eq!(*again, [2; 8]);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn more_than_may_wait_and_more_than_any_size_are_fine() {
+        let many: Vec<_> = (0..3 * MOST).map(|i| Shared::new([i; 4])).collect();
+        assert!(many.iter().enumerate().all(|(i, shared)| **shared == [i; 4]));
+        drop(many);
+        let large = Shared::new([3u8; 2 * SIZES * STEP]);
+        assert!(large.iter().all(|&byte| byte == 3));
+        #[repr(align(64))]
+        struct Aligned(u8);
+        let aligned = Shared::new(Aligned(5));
+        assert_eq!((&raw const *aligned as usize % 64, aligned.0), (0, 5));
+    }
+}

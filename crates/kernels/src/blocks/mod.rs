@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn classes_are_close_and_in_order() {
         let mut last = Class { number: 2, size: 0 };
-        for bytes in (1..100_000).chain([1 << 30, (1 << 40) + 1]) {
+        for bytes in (1..if cfg!(miri) { 2_000 } else { 100_000 }).chain([1 << 30, (1 << 40) + 1]) {
             let class = Class::of(bytes).unwrap();
             assert!(class.size >= bytes && (class.size <= bytes.max(48) * 5 / 4 + 16), "{bytes}: {class:?}");
             assert_eq!(class, numbered(class.number));
@@ -266,6 +266,9 @@ mod tests {
             assert_eq!(block.start().as_ptr() as usize % ALIGN, 0);
         }
         assert!(Block::new(usize::MAX, Contents::Any).is_none());
-        assert!(Block::new(1 << 46, Contents::Any).is_none());
+        // Miri has no limit, and would try.
+        if !cfg!(miri) {
+            assert!(Block::new(1 << 46, Contents::Any).is_none());
+        }
     }
 }
