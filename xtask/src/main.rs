@@ -2,12 +2,14 @@
 //!
 //! `cargo xtask abi` compares our tables of C functions with the vendor's headers, `cargo xtask toolkit`
 //! makes a folder that programs for Ascend take for an installation, `cargo xtask outside` runs such
-//! programs on it, `cargo xtask soak` runs the tests of faults that take long.
+//! programs on it, `cargo xtask fuzz` gives readers changed files for a while, `cargo xtask soak` runs the tests of faults
+//! that take long.
 
 #![forbid(unsafe_code)]
 
 mod abi;
 mod cache;
+mod fuzz;
 mod outside;
 mod soak;
 mod toolkit;
@@ -31,6 +33,8 @@ enum Chore {
     /// Run programs of others on the simulated device.
     #[command(subcommand)]
     Outside(outside::Client),
+    /// Give changed files, sizes and indices to those who read them, for so many seconds.
+    Fuzz(fuzz::Options),
     /// Run the long tests of faults: kills, load, growth, changed files.
     Soak(soak::Options),
 }
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         Chore::Abi(options) => abi::run(&options),
         Chore::Toolkit(options) => toolkit::run(&options),
         Chore::Outside(client) => outside::run(&client),
+        Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Soak(options) => soak::run(&options),
     };
     match result {

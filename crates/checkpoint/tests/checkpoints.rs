@@ -213,3 +213,48 @@ fn another_model_is_refused_with_all_that_differs() {
     let told = saved.restore(&other, &mut optimizer).unwrap_err().to_string();
     assert!(told.contains("0.weight") && told.contains("2.weight is missing"), "{told}");
 }
+
+/// Writes checksums that fit what is in `directory`, as somebody would who changed it on purpose.
+fn sign(directory: &Path) {
+    let line = |name: &str| {
+        let bytes = std::fs::read(directory.join(name)).unwrap();
+        format!("{}:{:08x} {name}\n", bytes.len(), crc32fast::hash(&bytes))
+    };
+    let lines = ["model.safetensors", "training.safetensors", "training.json"].map(line);
+    std::fs::write(directory.join("checksums.txt"), lines.concat()).unwrap();
+}
+
+#[test]
+fn kept_files_of_checkpoints_are_taken_or_refused_as_their_names_say() {
+    let scratch = Scratch::new("kept");
+    let mut run = Run::new().unwrap();
+    run.train(1).unwrap();
+    let saved = scratch.checkpoints().save(&run.model, &run.state().unwrap()).unwrap();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let mut kept: Vec<PathBuf> =
+        std::fs::read_dir(corpus).unwrap().map(|file| file.unwrap().path()).collect();
+    kept.sort();
+    assert!(kept.len() > 20);
+    for path in kept {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        // Which file of a checkpoint it takes the place of stands behind the first dot.
+        let (_, place) = name.split_once('.').unwrap();
+        let place = saved.directory().join(place);
+        let whole = std::fs::read(&place).unwrap();
+        let before = (run.weights(), random_state());
+        std::fs::copy(&path, &place).unwrap();
+        if !place.ends_with("checksums.txt") {
+            sign(saved.directory());
+        }
+        match saved.restore(&run.model, &mut run.optimizer) {
+            Ok(_) => assert!(name.starts_with("good_"), "{name} is to be refused"),
+            Err(error) => {
+                assert!(name.starts_with("bad_"), "{name}: {error}");
+                assert_eq!((run.weights(), random_state()), before, "{name} changed something");
+            }
+        }
+        std::fs::write(&place, whole).unwrap();
+        sign(saved.directory());
+    }
+    saved.restore(&run.model, &mut run.optimizer).unwrap();
+}

@@ -9,6 +9,7 @@ mod programs;
 mod record;
 
 use crate::Result;
+use crate::fuzz::READERS;
 use programs::Programs;
 use std::time::Instant;
 
@@ -175,24 +176,12 @@ fn memory(options: &Options, programs: &Programs) -> Result<String> {
     programs.tests(test, &[("CRESSET_SOAK_BYTES", bytes.to_string())])
 }
 
-/// Every test that changes files or draws sizes at random.
-const READERS: [&str; 8] = [
-    "no_change_of_bytes_makes_a_reader_of_data_panic",
-    "no_change_of_bytes_makes_a_reader_of_checkpoints_panic",
-    "changed_files_are_read_or_refused",
-    "no_change_of_values_makes_a_program_panic",
-    "no_change_of_bytes_makes_a_program_panic",
-    "no_change_of_a_trace_makes_a_comparison_panic",
-    "no_sizes_make_a_tensor_or_a_view_panic_or_lie",
-    "no_index_makes_reading_or_writing_panic_or_reach_beyond",
-];
-
 fn fuzz(options: &Options, programs: &Programs) -> Result<String> {
     let variables =
         [("PROPTEST_CASES", options.amount(options.cases)), ("PROPTEST_RNG_SEED", options.seed.to_string())];
-    for test in READERS {
-        println!("  {test}");
-        programs.tests(test, &variables)?;
+    for reader in &READERS {
+        println!("  {}", reader.test);
+        programs.tests(reader.test, &variables)?;
     }
     Ok(format!("{} cases for each of {} tests", variables[0].1, READERS.len()))
 }

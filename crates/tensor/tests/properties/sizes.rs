@@ -36,35 +36,58 @@ fn check(outcome: Result<Tensor>) {
     assert!(bytes.is_some() || !tensor.is_contiguous(), "{:?} of {}", tensor.shape(), tensor.dtype());
 }
 
+/// Makes tensors and views of sizes; on `meta` nothing is allocated, so that they go as far as they can.
+fn use_sizes(shape: &[i64], other: &[i64], strides: &[i64], [dim, at, length]: [i64; 3]) {
+    let meta = (DType::F64, Device::META);
+    let (shape, target, dim) = (unsigned(shape), unsigned(other), dim as isize);
+    check(Tensor::zeros(&shape[..], meta));
+    check(Tensor::full(&shape[..], 1, meta));
+    for start in
+        [Tensor::zeros(&shape[..], meta), Tensor::zeros([2, 3, 4], meta), Tensor::zeros([0, 3], meta)]
+    {
+        let Ok(x) = start else { continue };
+        check(x.view(other));
+        check(x.reshape(other));
+        check(x.expand(other));
+        check(x.repeat(other));
+        check(x.unflatten(dim, other));
+        check(x.as_strided(&target, &unsigned(strides), at as usize));
+        check(x.narrow(dim, at as isize, length as usize));
+        check(x.select(dim, at as isize));
+        check(x.unfold(dim, at as usize, length as usize));
+        check(x.repeat_interleave(at as usize, Some(dim)));
+        check(x.transpose(dim, at as isize));
+        check(x.unsqueeze(at as isize));
+        check(x.flatten(dim, at as isize));
+        check(x.sum_dims(&[dim, at as isize], true));
+    }
+}
+
+/// Reads and writes what the parts of an index pick.
+fn use_index(shape: &[usize], parts: &[Part]) {
+    let count: usize = shape.iter().product();
+    let x = Tensor::arange(count as i64).unwrap().view(shape).unwrap();
+    let indexers: Vec<Indexer<'_>> = parts.iter().map(Part::indexer).collect();
+    if let Ok(picked) = x.get(&indexers[..]) {
+        // Every element that is picked is one of those that are there.
+        assert!(picked.to_vec::<i64>().unwrap().iter().all(|&value| (0..count as i64).contains(&value)));
+        x.set(&indexers[..], -7).unwrap();
+        let changed = x.to_vec::<i64>().unwrap().iter().filter(|&&value| value == -7).count();
+        assert!(changed <= picked.numel());
+    } else {
+        assert!(x.set(&indexers[..], -7).is_err());
+        assert!(x.to_vec::<i64>().unwrap().iter().copied().eq(0..count as i64), "a refused change was made");
+    }
+}
+
 proptest! {
     #![proptest_config(config(400))]
 
-    /// On `meta` nothing is allocated, so that sizes go as far as they can.
     #[test]
     fn no_sizes_make_a_tensor_or_a_view_panic_or_lie(
-        shape in sizes(), other in sizes(), strides in sizes(), dim in -3isize..4, at in size(), length in size(),
+        shape in sizes(), other in sizes(), strides in sizes(), dim in -3i64..4, at in size(), length in size(),
     ) {
-        let meta = (DType::F64, Device::META);
-        let (shape, target) = (unsigned(&shape), unsigned(&other));
-        check(Tensor::zeros(&shape[..], meta));
-        check(Tensor::full(&shape[..], 1, meta));
-        for start in [Tensor::zeros(&shape[..], meta), Tensor::zeros([2, 3, 4], meta), Tensor::zeros([0, 3], meta)] {
-            let Ok(x) = start else { continue };
-            check(x.view(&other[..]));
-            check(x.reshape(&other[..]));
-            check(x.expand(&other[..]));
-            check(x.repeat(&other[..]));
-            check(x.unflatten(dim, &other[..]));
-            check(x.as_strided(&target, &unsigned(&strides), at as usize));
-            check(x.narrow(dim, at as isize, length as usize));
-            check(x.select(dim, at as isize));
-            check(x.unfold(dim, at as usize, length as usize));
-            check(x.repeat_interleave(at as usize, Some(dim)));
-            check(x.transpose(dim, at as isize));
-            check(x.unsqueeze(at as isize));
-            check(x.flatten(dim, at as isize));
-            check(x.sum_dims(&[dim, at as isize], true));
-        }
+        use_sizes(&shape, &other, &strides, [dim, at, length]);
     }
 
     #[test]
@@ -72,19 +95,34 @@ proptest! {
         shape in proptest::collection::vec(0usize..4, 0..4),
         parts in proptest::collection::vec(part(), 0..5),
     ) {
-        let count: usize = shape.iter().product();
-        let x = Tensor::arange(count as i64).unwrap().view(&shape[..]).unwrap();
-        let indexers: Vec<Indexer<'_>> = parts.iter().map(Part::indexer).collect();
-        if let Ok(picked) = x.get(&indexers[..]) {
-            // Every element that is picked is one of those that are there.
-            prop_assert!(picked.to_vec::<i64>().unwrap().iter().all(|&value| (0..count as i64).contains(&value)));
-            x.set(&indexers[..], -7).unwrap();
-            let changed = x.to_vec::<i64>().unwrap().iter().filter(|&&value| value == -7).count();
-            prop_assert!(changed <= picked.numel());
-        } else {
-            prop_assert!(x.set(&indexers[..], -7).is_err());
-            prop_assert!(x.to_vec::<i64>().unwrap().iter().copied().eq(0..count as i64), "a refused change was made");
-        }
+        use_index(&shape, &parts);
+    }
+}
+
+/// The lines of a kept file that are no remarks.
+fn kept(file: &'static str) -> impl Iterator<Item = &'static str> {
+    file.lines().filter(|line| !line.starts_with('#') && !line.is_empty())
+}
+
+fn numbers<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> Vec<T> {
+    text.split_whitespace().map(|word| word.parse().unwrap()).collect()
+}
+
+#[test]
+fn kept_sizes_get_an_answer_or_an_error() {
+    for line in kept(include_str!("../corpus/sizes.txt")) {
+        let lists: Vec<Vec<i64>> = line.split('|').map(numbers).collect();
+        let [shape, other, strides, rest] = &lists[..] else { panic!("{line} has no four parts") };
+        use_sizes(shape, other, strides, rest[..].try_into().expect("a dimension, a place and a length"));
+    }
+}
+
+#[test]
+fn kept_indices_get_an_answer_or_an_error() {
+    for line in kept(include_str!("../corpus/indices.txt")) {
+        let (shape, parts) = line.split_once('|').expect("a shape and an index");
+        let parts: Vec<Part> = parts.split(',').map(|part| Part::parse(part.trim())).collect();
+        use_index(&numbers(shape), &parts);
     }
 }
 
@@ -115,6 +153,27 @@ fn part() -> impl Strategy<Value = Part> {
 }
 
 impl Part {
+    /// A part as it is written in Python; `[..]` is a list, `<..>` a mask.
+    fn parse(text: &str) -> Part {
+        let inside = |ends: [char; 2]| text.strip_prefix(ends[0])?.strip_suffix(ends[1]);
+        let place = |text: &str| (!text.is_empty()).then(|| text.parse().unwrap());
+        match text {
+            "None" => Part::NewAxis,
+            "..." => Part::Ellipsis,
+            "True" | "False" => Part::Truth(text == "True"),
+            _ if text.contains(':') => {
+                let mut ends = text.split(':').map(place);
+                let mut next = || ends.next().flatten();
+                Part::Range(next(), next(), next().unwrap_or(1))
+            }
+            _ => match (inside(['[', ']']), inside(['<', '>'])) {
+                (Some(list), _) => Part::List(numbers(list)),
+                (_, Some(mask)) => Part::Mask(numbers(mask)),
+                _ => Part::At(text.parse().unwrap()),
+            },
+        }
+    }
+
     fn indexer(&self) -> Indexer<'_> {
         match self {
             Part::At(place) => Indexer::At(*place),
