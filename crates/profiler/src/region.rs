@@ -90,9 +90,12 @@ fn map(bytes: usize) -> Option<Mapping> {
     let skipped = start.as_ptr().align_offset(HUGE);
     // SAFETY: less than a huge page is skipped, and there is one more than asked for.
     let aligned = unsafe { start.add(skipped) };
-    // SAFETY: the range lies in the mapping, and advice changes no content. Without huge pages it
-    // is only slower, so a refusal is no matter.
-    unsafe { libc::madvise(aligned.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+    // Miri knows no such advice.
+    if !cfg!(miri) {
+        // SAFETY: the range lies in the mapping, and advice changes no content. Without huge pages it
+        // is only slower, so a refusal is no matter.
+        unsafe { libc::madvise(aligned.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+    }
     Some(Mapping { start, bytes: mapped, aligned })
 }
 
