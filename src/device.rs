@@ -18,7 +18,11 @@ pub fn device(name: &str) -> Result<Device> {
     }
     // Known from the start, so that whoever mistypes a name is told of it.
     Key::claim("npu");
-    let device: Device = if name == "npu" { cresset_npu::current_device() } else { name.parse()? };
+    let device: Device = match name {
+        #[cfg(feature = "npu")]
+        "npu" => cresset_npu::current_device(),
+        name => name.parse()?,
+    };
     if !matches!(device, Device::CPU | Device::META) {
         crate::tensor::backend::of(device)?;
     }
