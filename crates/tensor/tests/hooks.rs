@@ -1,7 +1,9 @@
 //! What programs hang on the graph: hooks, retained gradients, and the search for anomalies.
 
-use cresset_tensor::autograd::{Pass, backward, detect_anomaly, detect_anomaly_in_results, grad};
-use cresset_tensor::{Cause, DType, Tensor};
+use cresset_tensor::autograd::{
+    Pass, at_end_of_backward, backward, detect_anomaly, detect_anomaly_in_results, grad,
+};
+use cresset_tensor::{Cause, DType, Error, Tensor};
 use std::sync::{Arc, Mutex};
 
 fn leaf(values: &[f64]) -> Tensor {
@@ -273,4 +275,53 @@ fn an_anomaly_inside_of_a_derivative_names_its_operator_and_the_forward_call() {
     assert_eq!((error.cause(), error.op()), (Cause::Anomaly, "aten::div"), "{text}");
     assert!(text.contains("gave inf at [0] of shape [1]"), "{text}");
     assert!(text.contains("the forward call was aten::sqrt, made here:"), "{text}");
+}
+
+#[test]
+fn what_hooks_ask_for_happens_once_the_outermost_pass_has_ended() {
+    let x = leaf(&[1.0, 2.0]);
+    let log = Log::default();
+    let (asked, inner) = (log.clone(), leaf(&[3.0]));
+    x.register_post_accumulate_grad_hook(move |leaf| {
+        let (log, leaf) = (asked.clone(), leaf.clone());
+        at_end_of_backward(move || {
+            log.write(format!("ended with {:?}", f64s(&leaf.grad().unwrap())));
+            Ok(())
+        })?;
+        // A pass within the pass does not end it.
+        cresset_tensor::autograd::with_grad_enabled(true, || inner.mul(2.0)?.sum()?.backward())?;
+        asked.write("hook");
+        Ok(())
+    })
+    .unwrap();
+    x.mul(3.0).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(log.lines(), ["hook", "ended with [3.0, 3.0]"]);
+
+    let text = at_end_of_backward(|| Ok(())).unwrap_err().to_string();
+    assert!(text.contains("no backward pass runs on this thread"), "{text}");
+}
+
+#[test]
+fn what_hooks_asked_for_is_dropped_with_a_pass_that_fails_and_its_failure_is_that_of_the_pass() {
+    let x = leaf(&[1.0, 2.0]);
+    let fails = Arc::new(Mutex::new("pass"));
+    let (how, happened) = (fails.clone(), Arc::new(Mutex::new(0)));
+    let count = happened.clone();
+    x.register_post_accumulate_grad_hook(move |_| {
+        let (count, how) = (count.clone(), *how.lock().unwrap());
+        at_end_of_backward(move || {
+            *count.lock().unwrap() += 1;
+            if how == "end" { Err(Error::new(Cause::Argument, "end", "told to")) } else { Ok(()) }
+        })?;
+        if how == "pass" { Err(Error::new(Cause::Argument, "hook", "told to")) } else { Ok(()) }
+    })
+    .unwrap();
+    let pass = || x.sum().unwrap().backward();
+    assert!(pass().is_err());
+    assert_eq!(*happened.lock().unwrap(), 0, "the pass failed before it ended");
+    *fails.lock().unwrap() = "end";
+    assert!(pass().unwrap_err().to_string().contains("end: told to"));
+    *fails.lock().unwrap() = "nothing";
+    pass().unwrap();
+    assert_eq!(*happened.lock().unwrap(), 2, "nothing of the failed pass was left over");
 }
