@@ -337,7 +337,10 @@ fn meta_tensors_have_shapes_but_no_elements() {
     assert_eq!(c.sum().unwrap().item().unwrap_err().to_string(), "aten::item: a meta tensor has no elements");
     let host = Tensor::zeros([784, 10], ()).unwrap();
     let error = a.mm(&host).unwrap_err();
-    assert_eq!(error.to_string(), "aten::mm: tensors are on meta and cpu; move them to one device with to()");
+    assert_eq!(
+        error.to_string(),
+        "aten::mm: tensors are on meta and cpu, of shapes [64, 784] and [784, 10]; move them to one device with to()"
+    );
 }
 
 #[test]

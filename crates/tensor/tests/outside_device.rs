@@ -85,14 +85,27 @@ fn a_missing_kernel_and_a_failing_device_say_so() {
 
 #[test]
 fn tensors_on_two_devices_do_not_meet() {
-    let here = Tensor::new([1u8]).unwrap();
-    let there = here.to(elsewhere()).unwrap();
-    let error = here.add(&there).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "aten::add: tensors are on cpu and elsewhere:1; move them to one device with to()"
-    );
-    assert_eq!(error.cause(), Cause::Device);
+    let here = Tensor::new([[1u8], [2]]).unwrap();
+    let there = Tensor::new([3u8]).unwrap().to(elsewhere()).unwrap();
+    let refused = [
+        (
+            here.add(&there),
+            "aten::add: tensors are on cpu and elsewhere:1, of shapes [2, 1] and [1]; move them to one device with to()",
+        ),
+        (
+            Tensor::cat(&[&there, &there, &here.view([2]).unwrap()], 0),
+            "aten::cat: tensors are on elsewhere:1 and cpu, of shapes [1] and [2]; move them to one device with to()",
+        ),
+        (
+            here.add_(&there).map(|()| here.clone()),
+            "aten::add_: tensors are on cpu and elsewhere:1, of shapes [2, 1] and [1]; move them to one device with to()",
+        ),
+    ];
+    for (outcome, told) in refused {
+        let error = outcome.unwrap_err();
+        assert_eq!((error.cause(), error.to_string().as_str()), (Cause::Device, told));
+    }
+    assert_eq!(here.to_vec::<u8>().unwrap(), [1, 2]);
 }
 
 #[test]

@@ -253,11 +253,17 @@ fn tensors_on_two_devices_are_refused_and_stay_as_they_are() {
         let host = Tensor::ones([2, 2], ()).unwrap();
         let [one, two] = [npu(), cresset_npu::device(1)].map(|device| host.to(device).unwrap());
         let refused = [
-            (one.add(&two), "aten::add: tensors are on npu:0 and npu:1; move them to one device with to()"),
-            (host.mm(&one), "aten::mm: tensors are on cpu and npu:0; move them to one device with to()"),
+            (
+                one.add(&two),
+                "aten::add: tensors are on npu:0 and npu:1, of shapes [2, 2] and [2, 2]; move them to one device with to()",
+            ),
+            (
+                host.mm(&one),
+                "aten::mm: tensors are on cpu and npu:0, of shapes [2, 2] and [2, 2]; move them to one device with to()",
+            ),
             (
                 one.add_(&host).map(|()| host.clone()),
-                "aten::add_: tensors are on npu:0 and cpu; move them to one device with to()",
+                "aten::add_: tensors are on npu:0 and cpu, of shapes [2, 2] and [2, 2]; move them to one device with to()",
             ),
         ];
         for (outcome, told) in refused {

@@ -255,9 +255,11 @@ pub(crate) fn check(optimizer: &'static str, parameter: &Tensor, before: &[Tenso
         Some(first) if first.device() != parameter.device() => refused(
             Cause::Device,
             format_args!(
-                "parameters of a group are on {} and {}, expected one device",
+                "parameters of a group are on {} and {}, of shapes {:?} and {:?}, expected one device",
                 first.device(),
-                parameter.device()
+                parameter.device(),
+                first.shape(),
+                parameter.shape()
             ),
         ),
         _ => Ok(()),

@@ -89,7 +89,10 @@ fn what_is_no_parameter_is_refused() {
     assert_eq!(new(vec![x.mul(2.0).unwrap()]), "SGD: a parameter is the result of a call, expected a leaf");
     assert_eq!(new(vec![x.clone(), x.clone()]), "SGD: a parameter is given twice, expected once");
     let nowhere = Tensor::empty([2], cresset_tensor::Device::META).unwrap();
-    assert_eq!(new(vec![x, nowhere]), "SGD: parameters of a group are on cpu and meta, expected one device");
+    assert_eq!(
+        new(vec![x, nowhere]),
+        "SGD: parameters of a group are on cpu and meta, of shapes [2] and [2], expected one device"
+    );
     let vector = Tensor::ones([2], ()).unwrap();
     let error = Muon::new(vec![vector], MuonOptions::default()).err().unwrap().to_string();
     assert_eq!(error, "Muon: a parameter has shape [2], expected a matrix");

@@ -390,8 +390,13 @@ pub(super) fn fit(gradient: Tensor, edge: &Edge, node: &'static str) -> Result<T
 
 fn fitted(gradient: Tensor, edge: &Edge, node: &'static str) -> Result<Tensor> {
     if gradient.device() != edge.device() {
-        let text =
-            format_args!("returned a gradient on {} for an input on {}", gradient.device(), edge.device());
+        let text = format_args!(
+            "returned a gradient of shape {:?} on {} for an input of shape {:?} on {}",
+            gradient.shape(),
+            gradient.device(),
+            edge.shape(),
+            edge.device()
+        );
         return Err(Error::new(Cause::Device, node, text));
     }
     let gradient = match gradient.0.layout.has_shape(edge.shape()) {

@@ -489,12 +489,29 @@ pub(crate) fn device_of<I: Inputs>(op: &'static str, inputs: I) -> Result<Device
         }
     });
     match (found, other) {
-        (Some(one), Some(two)) => {
-            let text = format_args!("tensors are on {one} and {two}; move them to one device with to()");
-            Err(Error::new(Cause::Device, op, text))
-        }
+        (Some(one), Some(two)) => Err(do_not_meet(op, inputs, [one, two])),
         (found, _) => Ok(found.unwrap_or(Device::CPU)),
     }
+}
+
+/// The error of tensors on two devices: the first on each is described.
+#[cold]
+fn do_not_meet<I: Inputs>(op: &'static str, inputs: I, [one, two]: [Device; 2]) -> Error {
+    let shape_on = |device| {
+        let mut shape = None;
+        inputs.each(|given| {
+            if let Some(tensor) = given.tensor().filter(|tensor| tensor.device() == device) {
+                shape.get_or_insert_with(|| tensor.shape().to_vec());
+            }
+        });
+        shape.unwrap_or_default()
+    };
+    let text = format_args!(
+        "tensors are on {one} and {two}, of shapes {:?} and {:?}; move them to one device with to()",
+        shape_on(one),
+        shape_on(two)
+    );
+    Error::new(Cause::Device, op, text)
 }
 
 /// A call as observers see it.
