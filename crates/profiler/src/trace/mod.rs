@@ -2,6 +2,7 @@
 
 mod build;
 mod carry;
+mod device_event;
 mod event;
 mod launch;
 mod link;
@@ -15,7 +16,8 @@ mod work;
 
 pub(crate) use build::{Material, Piece, Steps, build};
 pub(crate) use carry::Carry;
-pub use event::{DeviceEvent, Event};
+pub use device_event::DeviceEvent;
+pub use event::Event;
 pub(crate) use link::Link;
 pub(crate) use memory::Memory;
 pub use memory::{MemoryEvent, MemoryUse};
