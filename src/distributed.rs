@@ -20,7 +20,7 @@ pub fn join(rendezvous: &Rendezvous, device: Device, name: &str) -> Result<Proce
     let root = RootInfo::from_bytes(&rendezvous.share(&format!("{name}.root"), make)?)?;
     let (rank, size) = (rendezvous.rank, rendezvous.size);
     let communicator = Communicator::join(device, &root, rank, size, name)?;
-    ProcessGroup::new(hccl::Hccl::new(communicator), rank, size, name)
+    ProcessGroup::new(hccl::Hccl::new(communicator), name)
 }
 
 /// Says that this build has no devices that communicate.
@@ -65,6 +65,14 @@ mod hccl {
 
         fn device(&self) -> Device {
             self.0.device()
+        }
+
+        fn rank(&self) -> u32 {
+            self.0.rank()
+        }
+
+        fn size(&self) -> u32 {
+            self.0.size()
         }
 
         fn start(&self, collective: Collective<'_>) -> Result<Box<dyn Pending>> {

@@ -2,7 +2,7 @@
 
 use super::{numbers, ranks};
 use cresset::distributed::{Collective, ProcessGroup, Reduce};
-use cresset::{Result, Tensor};
+use cresset::{Device, Result, Tensor};
 
 /// What each rank brings, computed alike everywhere.
 fn brought(rank: u32) -> Result<Tensor> {
@@ -103,4 +103,16 @@ fn a_collective_that_was_started_goes_on_beside_other_work() {
         assert_eq!((group.size(), group.name(), group.backend().name()), (2, "world", "hccl"));
         Ok(())
     });
+}
+
+#[test]
+fn a_rank_that_is_not_there_is_refused_by_every_backend() {
+    use cresset::distributed::Alone;
+    let group = ProcessGroup::new(Alone::new(Device::CPU), "world").unwrap();
+    let x = Tensor::ones([2], ()).unwrap();
+    let told = |outcome: Result<()>| outcome.unwrap_err().to_string();
+    assert_eq!(told(group.send(&x, 0)), "ProcessGroup: rank 0 is this one; expected another");
+    assert_eq!(told(group.receive(&x, 1)), "ProcessGroup: there is no rank 1: there are 1");
+    assert_eq!(told(group.broadcast(&x, 3)), "ProcessGroup: there is no rank 3: there are 1");
+    group.broadcast(&x, 0).unwrap();
 }

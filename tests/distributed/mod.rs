@@ -35,7 +35,7 @@ fn threads(count: u32, body: impl Fn(&ProcessGroup) -> Result<()> + Sync) {
             let (root, body) = (&root, &body);
             scope.spawn(move || {
                 let joined = Communicator::join(device(rank as u8), root, rank, count, "world").unwrap();
-                let group = ProcessGroup::new(Hccl::new(joined), rank, count, "world").unwrap();
+                let group = ProcessGroup::new(Hccl::new(joined), "world").unwrap();
                 body(&group).unwrap();
             });
         }

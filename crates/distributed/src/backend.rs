@@ -75,6 +75,26 @@ pub enum Collective<'a> {
     Barrier,
 }
 
+/// Which other rank a collective is about.
+pub(crate) enum About {
+    /// All of them alike.
+    All,
+    /// One that gives or gets what all have a part in.
+    Root(u32),
+    /// One that is not this process.
+    Peer(u32),
+}
+
+impl Collective<'_> {
+    pub(crate) fn about(&self) -> About {
+        match *self {
+            Collective::Reduce { root, .. } | Collective::Broadcast { root, .. } => About::Root(root),
+            Collective::Send { to: peer, .. } | Collective::Receive { from: peer, .. } => About::Peer(peer),
+            _ => About::All,
+        }
+    }
+}
+
 /// A collective that was started.
 pub trait Pending: Send {
     /// Makes all that this thread does from now on come after the collective. On a device it is the stream that
@@ -99,7 +119,14 @@ pub trait Backend: Send + Sync + 'static {
     /// Where its tensors are.
     fn device(&self) -> Device;
 
-    /// Starts a collective after all that this thread did so far.
+    /// Which rank this process is.
+    fn rank(&self) -> u32;
+
+    /// How many ranks there are.
+    fn size(&self) -> u32;
+
+    /// Starts a collective after all that this thread did so far. Ranks in it are of the group, and those that it
+    /// sends to or receives from are others.
     ///
     /// # Errors
     /// If the tensors are not what it can carry.
@@ -123,6 +150,14 @@ impl Backend for Alone {
 
     fn device(&self) -> Device {
         self.0
+    }
+
+    fn rank(&self) -> u32 {
+        0
+    }
+
+    fn size(&self) -> u32 {
+        1
     }
 
     fn start(&self, collective: Collective<'_>) -> Result<Box<dyn Pending>> {

@@ -82,7 +82,7 @@ impl<M: Module> DataParallel<M> {
     /// # use cresset_distributed::{Alone, DataParallel, ProcessGroup};
     /// # use cresset_nn::{Forward, Linear};
     /// # use cresset_tensor::{Device, Tensor};
-    /// # let group = ProcessGroup::new(Alone::new(Device::CPU), 0, 1, "world")?;
+    /// # let group = ProcessGroup::new(Alone::new(Device::CPU), "world")?;
     /// # let (first, last) = (Tensor::ones([3, 4], ())?, Tensor::ones([3, 4], ())?);
     /// let model = DataParallel::new(Linear::new(4, 2)?, &group)?;
     /// {

@@ -1,6 +1,6 @@
 //! Processes that know each other, and exchange tensors.
 
-use crate::backend::{Backend, Collective, Pending, Reduce};
+use crate::backend::{About, Backend, Collective, Pending, Reduce};
 use crate::call::CollectiveCall;
 use cresset_dispatch::group::{self, Group, Joined};
 use cresset_dispatch::observe::{self, Span};
@@ -29,11 +29,12 @@ struct Inner {
 }
 
 impl ProcessGroup {
-    /// The group `name` of `size` ranks, of which this process is `rank`, over a library that has joined it.
+    /// The group `name`, over a library that has joined it.
     ///
     /// # Errors
-    /// If there is no such rank.
-    pub fn new(backend: impl Backend, rank: u32, size: u32, name: &str) -> Result<ProcessGroup> {
+    /// If the library says that this process is a rank which the group does not have.
+    pub fn new(backend: impl Backend, name: &str) -> Result<ProcessGroup> {
+        let (rank, size) = (backend.rank(), backend.size());
         if rank >= size {
             let text = format_args!("rank {rank} of {size}, expected a rank below the number of ranks");
             return Err(Error::new(Cause::Argument, "ProcessGroup", text));
@@ -81,9 +82,10 @@ impl ProcessGroup {
     /// Tensors must be contiguous.
     ///
     /// # Errors
-    /// If the backend cannot carry the tensors.
+    /// If it names a rank that there is not, or the backend cannot carry the tensors.
     pub fn start(&self, collective: Collective<'_>) -> Result<Started> {
         let inner = &*self.0;
+        self.check(collective)?;
         let sequence = inner.calls.fetch_add(1, Relaxed);
         let span = observe::span(&CollectiveCall {
             collective,
@@ -96,6 +98,17 @@ impl ProcessGroup {
         let started = inner.backend.start(collective);
         Span::end(span, &started);
         started.map(Started)
+    }
+
+    fn check(&self, collective: Collective<'_>) -> Result<()> {
+        let (rank, size) = (self.rank(), self.size());
+        let text = match collective.about() {
+            About::Root(root) if root >= size => format!("there is no rank {root}: there are {size}"),
+            About::Peer(peer) if peer >= size => format!("there is no rank {peer}: there are {size}"),
+            About::Peer(peer) if peer == rank => format!("rank {rank} is this one; expected another"),
+            _ => return Ok(()),
+        };
+        Err(Error::new(Cause::Argument, "ProcessGroup", text))
     }
 
     fn finish(&self, collective: Collective<'_>) -> Result<()> {
@@ -188,7 +201,7 @@ impl ProcessGroup {
     ///
     /// ```
     /// # use cresset_distributed::{Alone, ProcessGroup};
-    /// # let group = ProcessGroup::new(Alone::new(cresset_tensor::Device::CPU), 0, 1, "world")?;
+    /// # let group = ProcessGroup::new(Alone::new(cresset_tensor::Device::CPU), "world")?;
     /// # let mut batches = [1, 2].into_iter();
     /// // Ranks that ran out of samples go on until all have.
     /// let mut batch = batches.next();

@@ -10,7 +10,7 @@
 //! use cresset_tensor::{Device, Tensor};
 //!
 //! // One rank is enough for a program to be written; started as several, each has a backend that knows the others.
-//! let group = ProcessGroup::new(Alone::new(Device::CPU), 0, 1, "world")?;
+//! let group = ProcessGroup::new(Alone::new(Device::CPU), "world")?;
 //! let model = DataParallel::new(Linear::new(4, 2)?, &group)?;
 //! model.call(&Tensor::ones([3, 4], ())?)?.sum()?.backward()?;
 //! assert!(model.parameters().iter().all(|parameter| parameter.grad().is_some()));
